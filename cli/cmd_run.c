@@ -195,7 +195,7 @@ const struct command command_run = {
                 {"--machine", "FILE", "what the schedule is bound for (default: here)"},
                 {"--seed", "S", "seed of inputs and weights (default 1)"},
                 {"--repeats", "COUNT", "timed samples (default 30; fewer of slow code)"},
-                {"--seconds", "S", "what the code may take, all runs together (default 10)"},
+                {"--seconds", "S", "processor time for the code, all runs together (default 10)"},
                 {"--threads", "T", "of parallel loops; of several, time is wall-clock (default 1)"},
                 {"--winograd", "TILE",
                  "convolutions of 3x3 with fewer products, in tiles of 2 or 4: rounds more"},

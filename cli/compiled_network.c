@@ -223,6 +223,16 @@ static canvas_network_options options_of(const struct job *j) {
       .machine = j->machine, .log = j->tuned.log, .threads = (int)j->threads};
 }
 
+static void note_simpler(const canvas_network_code *code, int calls) {
+  for (int i = 0; i < calls; i++) {
+    canvas_network_call c = canvas_network_code_call(code, i);
+    if (c.simpler)
+      report_note(
+          "program '%.40s' gets a simpler schedule: the code of a better one does not compile",
+          c.program);
+  }
+}
+
 static canvas_status job_compile(struct job *j) {
   const canvas_network_options options = options_of(j);
   double start = wall_clock();
@@ -230,6 +240,7 @@ static canvas_status job_compile(struct job *j) {
   if (status != CANVAS_OK) return status;
   j->compiling = wall_clock() - start;
   j->facts = canvas_network_code_describe(j->code);
+  note_simpler(j->code, j->facts.calls);
   return canvas_network_code_load(j->a->ctx, j->code, (const void *const *)j->weights.memory);
 }
 

@@ -512,6 +512,9 @@ void canvas_prepared_free(canvas_prepared *prepared);
  * as a string. CANVAS_IO: no compiler works, or it rejects. */
 canvas_status canvas_bound_compile(canvas_context *ctx, const canvas_bound *bound,
                                    const canvas_emit_options *options, char **out);
+/* Loads such an object, or that of canvas_network_code_describe, once its folders, its owner and its checksum are
+ * checked; *out is a handle of dlopen. CANVAS_IO: it was removed or damaged, or cannot be loaded. */
+canvas_status canvas_object_load(canvas_context *ctx, const char *path, void **out);
 char *canvas_compiler_name(
     canvas_context *ctx); /* with flags and version; NULL: an error message says why */
 
@@ -561,6 +564,7 @@ typedef struct canvas_network_call {
   const char *results;  /* names of values, with commas between */
   int64_t flops, bytes; /* operations; of its arguments and results together */
   bool tuned, parallel; /* its schedule is of the log; threads share its work */
+  bool simpler; /* ... is a simpler one than it would be, of which the code did not compile */
 } canvas_network_call;
 canvas_network_call canvas_network_code_call(const canvas_network_code *code, int call);
 
@@ -616,8 +620,9 @@ typedef struct canvas_verdict {
 
 /* 0: what stands behind. A number below 0, or nan, is CANVAS_BAD_INPUT. */
 typedef struct canvas_run_options {
-  uint64_t seed;        /* of the inputs (canvas_program_fill) */
-  double seconds;       /* for one candidate: 10 */
+  uint64_t seed; /* of the inputs (canvas_program_fill) */
+  double
+      seconds; /* of processor time for one candidate, of each thread: 10; ten times as many by the clock */
   double total_seconds; /* for all of one call: no limit */
   int repeats;          /* timed samples: 30 */
   int threads;          /* of parallel loops: 1; of more than one time is wall-clock */
@@ -683,7 +688,7 @@ typedef struct canvas_tune_options {
   int trials;         /* schedules that are compiled, checked and timed: the method's number */
   double seconds;     /* for all of it, of the clock or of processors: no limit */
   int patience;       /* so many trials in a row that were not better end it: no limit */
-  double timeout;     /* of each trial's runs, seconds: 10 */
+  double timeout;     /* of each trial's runs, seconds of processor time: 10 */
   int together;       /* schedules that are compiled at once, while others are timed: 20 */
   int threads;        /* of parallel loops: 1 */
   bool winograd;      /* rewrites that round more than the order of sums does are permitted: no */

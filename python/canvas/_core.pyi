@@ -137,6 +137,11 @@ def compile(
     compiler works.
     """
 
+def load_object(path: str, /) -> int:
+    """The handle of dlopen for such a shared object, once its folders, its owner and its checksum
+    are checked. Error: it was removed or damaged, or cannot be loaded.
+    """
+
 def print_program(program: str, /) -> str:
     """A program in canonical form."""
 
@@ -178,7 +183,8 @@ def network_compile(
     """A network compiled: {"path": of a shared object in the cache, "function": NAME, "packed",
     "arena": bytes, "text": of the network after the passes, "weights": [(name, source or None,
     dtype, shape)], "inputs", "outputs": [(name, dtype, shape)], "calls": [(program, results, macs,
-    bytes)], "made", "found": functions that were compiled, and that were in the cache}.
+    bytes)], "simpler": the programs of calls with a simpler schedule, as the code of a better one
+    does not compile, "made", "found": functions that were compiled, and that were in the cache}.
     docs/networks.md describes NAME_load, NAME_run and NAME_call. `log`: a tuning log, whose best
     schedules are taken; `threads`: that share the work of long calls; `machine`: None for this
     one. Error also where no compiler works.

@@ -791,6 +791,19 @@ static PyObject *core_compile(PyObject *module, PyObject *args, PyObject *keywor
   return answer;
 }
 
+static PyObject *core_load_object(PyObject *module, PyObject *path) {
+  PyObject *bytes;
+  void *handle;
+  canvas_status status;
+  if (!PyUnicode_FSConverter(path, &bytes)) return NULL;
+  canvas_context *ctx = canvas_context_new();
+  Py_BEGIN_ALLOW_THREADS status = canvas_object_load(ctx, PyBytes_AsString(bytes), &handle);
+  Py_END_ALLOW_THREADS Py_DecRef(bytes);
+  if (status != CANVAS_OK) return raise_status(module, status, ctx);
+  canvas_context_free(ctx);
+  return PyLong_FromVoidPtr(handle);
+}
+
 /* ---- programs and schedules ------------------------------------------------------------------ */
 
 static canvas_status print_program(canvas_context *ctx, struct text in, char **out) {
@@ -1186,6 +1199,21 @@ static PyObject *describe_network_tensors(const canvas_network *network, canvas_
   return list;
 }
 
+/* Programs whose schedule is a simpler one. */
+static PyObject *describe_simpler(const canvas_network_code *code, int count) {
+  PyObject *list = PyList_New(0);
+  for (int i = 0; list && i < count; i++) {
+    canvas_network_call c = canvas_network_code_call(code, i);
+    PyObject *name = c.simpler ? PyUnicode_FromString(c.program) : NULL;
+    bool bad = c.simpler && (!name || PyList_Append(list, name));
+    if (name) Py_DecRef(name);
+    if (!bad) continue;
+    Py_DecRef(list);
+    return NULL;
+  }
+  return list;
+}
+
 /* (program, results, macs, bytes) */
 static PyObject *describe_network_calls(const canvas_network_code *code, int count) {
   PyObject *list = PyList_New(count);
@@ -1204,12 +1232,13 @@ static PyObject *describe_network(const struct network_made *m) {
   canvas_network_facts f = canvas_network_code_describe(m->code);
   char *text = canvas_network_print(m->network);
   PyObject *answer = Py_BuildValue(
-      "{sNsssLsLsssNsNsNsNsisi}", "path", PyUnicode_DecodeFSDefault(f.path), "function", f.function,
-      "packed", (long long)f.packed_bytes, "arena", (long long)f.arena_bytes, "text", text,
-      "weights", describe_network_tensors(m->network, CANVAS_WEIGHT), "inputs",
+      "{sNsssLsLsssNsNsNsNsNsisi}", "path", PyUnicode_DecodeFSDefault(f.path), "function",
+      f.function, "packed", (long long)f.packed_bytes, "arena", (long long)f.arena_bytes, "text",
+      text, "weights", describe_network_tensors(m->network, CANVAS_WEIGHT), "inputs",
       describe_network_tensors(m->network, CANVAS_INPUT), "outputs",
       describe_network_tensors(m->network, CANVAS_OUTPUT), "calls",
-      describe_network_calls(m->code, f.calls), "made", f.made, "found", f.found);
+      describe_network_calls(m->code, f.calls), "simpler", describe_simpler(m->code, f.calls),
+      "made", f.made, "found", f.found);
   canvas_string_free(text);
   return answer;
 }
@@ -1692,6 +1721,8 @@ static PyMethodDef methods[] = {
     {"compile", WITH_KEYWORDS(core_compile),
      DOC("compile($module, program, schedule=None, machine=None)",
          "(path, function) of a shared object in the cache.")},
+    {"load_object", core_load_object, METH_O,
+     DOC("load_object($module, path, /)", "A shared object of the cache, checked and loaded.")},
     {"print_program", core_print_program, METH_O,
      DOC("print_program($module, program, /)", "A program in canonical form.")},
     {"edit_program", WITH_KEYWORDS(core_edit_program),

@@ -4,11 +4,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "api/handle.h"
 #include "base/memory.h"
 #include "emit/emit.h"
+#include "run/cache.h"
 #include "run/compiler.h"
+#include "run/sealed.h"
+
+enum { AGAIN = 3 }; /* times that an object is made which somebody removes before it is loaded */
 
 char *canvas_compiler_name(canvas_context *ctx) {
   struct compiler *c;
@@ -26,7 +31,7 @@ char *canvas_program_function(const canvas_program *program) {
 
 static canvas_status compile_text(canvas_context *ctx, const struct source *source,
                                   const char *target, char **out) {
-  const struct compiler_options options = {.target = target};
+  const struct compiler_options options = {.target = target, .tried = true};
   struct compiler *c;
   struct object object;
   TRY(compiler_open(ctx, &options, &c));
@@ -101,19 +106,47 @@ void keep_openmp(void *object) {
   if (kept) dlclose(kept);
 }
 
+canvas_status load_file(canvas_context *ctx, int file, const char *path, void **out) {
+  canvas_context inner = {.message = ""};
+  *out = sealed_load(&inner, file, path);
+  if (*out) return CANVAS_OK;
+  cache_drop(path);
+  return fail(ctx, CANVAS_IO, "what was compiled cannot be loaded: %.900s", inner.message);
+}
+
+canvas_status canvas_object_load(canvas_context *ctx, const char *path, void **out) {
+  int file = cache_open_object(path);
+  if (file < 0)
+    return fail(ctx, CANVAS_IO,
+                "'%.800s' is not in the cache any more, or was damaged: compile it again", path);
+  canvas_status status = load_file(ctx, file, path, out);
+  close(file);
+  return status;
+}
+
+static canvas_status compile_and_load(canvas_context *ctx, const canvas_bound *bound,
+                                      const canvas_emit_options *options, void **out) {
+  canvas_status status = CANVAS_IO;
+  for (int again = 0; again < AGAIN && status != CANVAS_OK; again++) {
+    char *path;
+    TRY(compile_for(ctx, bound, "native", options, &path));
+    status = canvas_object_load(ctx, path, out);
+    mem_free(path);
+  }
+  return status;
+}
+
 canvas_status canvas_code_open(canvas_context *ctx, const canvas_bound *bound, canvas_code **out) {
   const canvas_emit_options options = {.function = function};
   const struct program *p = bound->tree->program;
   struct canvas_code code = {.inputs = p->inputs.count, .outputs = p->outputs.count};
-  char *path, name[64];
-  TRY(compile_for(ctx, bound, "native", &options, &path));
-  code.object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  mem_free(path);
+  char name[64];
+  TRY(compile_and_load(ctx, bound, &options, &code.object));
   snprintf(name, sizeof name, "%s%s", COMPILER_CALL, function);
-  if (code.object) *(void **)&code.call = dlsym(code.object, name);
+  *(void **)&code.call = dlsym(code.object, name);
   if (!code.call) {
     fail(ctx, CANVAS_IO, "what was compiled cannot be loaded: %.900s", dlerror());
-    if (code.object) dlclose(code.object);
+    dlclose(code.object);
     return CANVAS_IO;
   }
   keep_openmp(code.object);

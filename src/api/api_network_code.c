@@ -2,11 +2,15 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "api/handle.h"
 #include "net/network_compile.h"
 #include "program/program_cost.h"
+#include "run/cache.h"
 #include "run/processor.h"
+
+enum { AGAIN = 3 }; /* times that an object is made which somebody removes before it is open */
 
 /* ---- what it is for ------------------------------------------------------------------------------ */
 
@@ -43,7 +47,7 @@ static canvas_status place_open(canvas_context *ctx, const canvas_network_option
                                         .name = o->name,
                                         .local = local};
   if (local && !o->log) return CANVAS_OK;
-  const struct compiler_options compiler = {.target = p->machine.target};
+  const struct compiler_options compiler = {.target = p->machine.target, .tried = true};
   TRY(compiler_open(ctx, &compiler, &p->compiler));
   if (o->log) place_filter(p, o->log);
   return CANVAS_OK;
@@ -92,7 +96,8 @@ static canvas_network_call call_of(struct canvas_network_code *out, const struct
       .bytes = bytes_of(n, c->arguments.data, c->arguments.count) +
                bytes_of(n, c->results.data, c->results.count),
       .tuned = form->tuned,
-      .parallel = form->parallel};
+      .parallel = form->parallel,
+      .simpler = form->simpler};
 }
 
 /* Names are the code's own: a network may be freed before it. */
@@ -125,20 +130,67 @@ static void describe(struct canvas_network_code *out, const struct network_code 
   mem_free(steps);
 }
 
-static canvas_status compile(canvas_context *ctx, const struct network *n, const struct place *p,
-                             canvas_network_code **out) {
+/* Compiles it until nobody removes the object before it is open. */
+static canvas_status compile_and_open(canvas_context *ctx, const struct network_code *code,
+                                      const struct place *p, struct network_object *object,
+                                      int *file) {
+  for (int again = 0; again < AGAIN; again++) {
+    TRY(network_compile(ctx, code, p->compiler, object));
+    *file = cache_open_object(object->path);
+    if (*file >= 0) return CANVAS_OK;
+    mem_free(object->path);
+  }
+  return fail(ctx, CANVAS_IO,
+              "'%.800s' is not in the cache any more, or was damaged: compile it again",
+              code->name);
+}
+
+static canvas_status compile_once(canvas_context *ctx, const struct network *n,
+                                  const struct network_options *options, const struct place *p,
+                                  canvas_network_code **out, bool **failed) {
   struct network_code *code;
-  struct network_object object;
-  TRY(network_code_new(ctx, n, &p->options, &code));
-  canvas_status status = network_compile(ctx, code, p->compiler, &object);
+  struct network_object object = {0};
+  int file = -1;
+  TRY(network_code_new(ctx, n, options, &code));
+  canvas_status status = compile_and_open(ctx, code, p, &object, &file);
   if (status == CANVAS_OK) {
     *out = mem_alloc(sizeof **out);
     (*out)->path = object.path;
     (*out)->made = object.made;
     (*out)->found = object.found;
+    (*out)->file = file;
     describe(*out, code);
   }
+  *failed = object.failed;
   network_code_free(code);
+  return status;
+}
+
+/* Each program that failed gets a simpler schedule; false: some has had the simplest. */
+static bool simplify(const struct network *n, const struct network_options *o, const bool *failed,
+                     unsigned char *simpler) {
+  for (int i = 0; i < n->programs.count; i++) {
+    if (!failed[i]) continue;
+    if (simpler[i] == NET_NAIVE) return false;
+    simpler[i] = simpler[i] == NET_BEST && o->log ? NET_DEFAULT : NET_NAIVE;
+  }
+  return true;
+}
+
+static canvas_status compile(canvas_context *ctx, const struct network *n, const struct place *p,
+                             canvas_network_code **out) {
+  unsigned char *simpler = mem_alloc((size_t)n->programs.count + 1);
+  struct network_options options = p->options;
+  canvas_status status;
+  bool more = true;
+  options.simpler = simpler;
+  do {
+    bool *failed = NULL;
+    status = compile_once(ctx, n, &options, p, out, &failed);
+    more = failed && simplify(n, &options, failed, simpler);
+    mem_free(failed);
+  } while (status != CANVAS_OK && more);
+  mem_free(simpler);
   return status;
 }
 
@@ -155,6 +207,7 @@ canvas_status canvas_network_compile(canvas_context *ctx, const canvas_network *
 void canvas_network_code_free(canvas_network_code *code) {
   if (!code) return;
   network_code_unload(code);
+  if (code->file >= 0) close(code->file);
   mem_free(code->path);
   mem_free(code->function);
   mem_free(code->calls.data);

@@ -76,19 +76,16 @@ static void *symbol(const canvas_network_code *code, const char *suffix) {
 }
 
 static canvas_status open_object(canvas_context *ctx, canvas_network_code *code) {
-  code->object = dlopen(code->path, RTLD_NOW | RTLD_LOCAL);
-  if (code->object) {
-    *(void **)&code->load = symbol(code, "_load");
-    *(void **)&code->run = symbol(code, "_run");
-    *(void **)&code->call = symbol(code, "_call");
-  }
+  TRY(load_file(ctx, code->file, code->path, &code->object));
+  *(void **)&code->load = symbol(code, "_load");
+  *(void **)&code->run = symbol(code, "_run");
+  *(void **)&code->call = symbol(code, "_call");
   if (code->load && code->run && code->call) {
     keep_openmp(code->object);
     return CANVAS_OK;
   }
   const char *why = dlerror();
-  fail(ctx, CANVAS_IO, "what was compiled cannot be loaded, compile it again: %.800s",
-       why ? why : code->path);
+  fail(ctx, CANVAS_IO, "what was compiled cannot be loaded: %.900s", why ? why : code->path);
   cache_drop(code->path);
   network_code_unload(code);
   return CANVAS_IO;

@@ -67,6 +67,7 @@ struct canvas_network_code {
   char *path, *function;
   int64_t packed_bytes, arena_bytes;
   int made, found;
+  int file; /* the shared object, as it was checked; -1: none */
   struct {
     VEC(canvas_network_call);
   } calls;
@@ -84,6 +85,9 @@ struct canvas_network_code {
 };
 void network_code_unload(canvas_network_code *code); /* api_network_run.c */
 void keep_openmp(void *object);                      /* api_code.c */
+
+/* api_code.c: loads an object of the cache that was opened; one that does not load is forgotten. */
+canvas_status load_file(canvas_context *ctx, int file, const char *path, void **out);
 
 struct records;
 const struct records *log_records(const canvas_log *log); /* api_log.c */

@@ -31,9 +31,15 @@ struct network_options {
   int threads;                        /* that share the work of long calls; 1 */
   const char *name;                   /* of the functions, before _load; NULL: the network's */
   bool local;                         /* one text: the functions of the programs are static in it */
+  const unsigned char
+      *simpler; /* by program, an enum net_simpler; NULL: all have the best there is */
 };
 
 /* ---- network_schedule.c: a program under a schedule ---- */
+
+/* What a program gets whose code does not compile: the default schedule where it had one of the log, then one
+ * without tiles and vectors. */
+enum net_simpler { NET_BEST, NET_DEFAULT, NET_NAIVE };
 
 struct net_form {
   int program;            /* of the network: the first with this text */
@@ -44,6 +50,7 @@ struct net_form {
   struct loop_tree *tree;
   struct prepared *prepared; /* NULL: nothing to prepare */
   bool tuned;                /* the schedule is of the log */
+  bool simpler;              /* it is the one that options.simpler says */
   bool parallel;             /* some loop of it is */
 };
 

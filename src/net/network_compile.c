@@ -1,6 +1,7 @@
 /* Files of programs, their objects, and the shared object of them all. See network_compile.h. */
 #include "net/network_compile.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 
 enum {
   WORKERS_MOST = 8,
+  AGAIN = 3,        /* times that an object is made which is removed before it can be copied */
   LITTLE = 4 << 10, /* bytes of a text that takes less to compile than a compiler takes to begin */
   LOT = 16 << 10,   /* ... of a file that has several of them, or little more */
 };
@@ -59,15 +61,24 @@ static void files_free(struct files *files) {
 
 /* ---- several at once ------------------------------------------------------------------------------ */
 
-/* Shared by the processes that compile: which of the order is the next. */
+/* What became of a file in a process beside this one. */
+struct made {
+  bool
+      failed; /* the compiler failed; else it is in the cache, or the process that began this makes it */
+  char message[MESSAGE_SIZE];
+};
+
+/* Shared by the processes that compile. */
 struct turns {
-  int next;
+  int next; /* which of the order is the next */
+  int hung; /* files with which the compiler took too long */
+  struct made of[];
 };
 
 struct worker {
   const struct compiler *compiler;
+  const struct files *files;
   const struct file *const *order;
-  int count;
   struct turns *turns;
 };
 
@@ -86,38 +97,50 @@ static const struct file **order_files(const struct files *files) {
 }
 
 static canvas_status compile_file(canvas_context *ctx, const struct compiler *compiler,
-                                  const struct file *file, struct object *out) {
-  return compiler_object(ctx, compiler, file->text.text, file->parallel, out);
+                                  const struct file *file, int *hung, struct object *out) {
+  int before = __atomic_load_n(hung, __ATOMIC_RELAXED);
+  TRY(compiler_object(ctx, compiler, file->text.text, file->parallel, before, out));
+  if (out->hung) __atomic_fetch_add(hung, 1, __ATOMIC_RELAXED);
+  return CANVAS_OK;
 }
 
-/* Whatever fails is tried again, and told, by the process that began this. */
+/* What fails for lack of something else is tried again by the process that began this. */
 static void work(void *data) {
   const struct worker *w = data;
   canvas_context ctx = {.message = ""};
   for (;;) {
     int next = __atomic_fetch_add(&w->turns->next, 1, __ATOMIC_RELAXED);
     struct object object = {0};
-    if (next >= w->count) return;
-    canvas_status status = compile_file(&ctx, w->compiler, w->order[next], &object);
+    if (next >= w->files->count) return;
+    const struct file *file = w->order[next];
+    canvas_status status = compile_file(&ctx, w->compiler, file, &w->turns->hung, &object);
     mem_free(object.path);
-    if (status != CANVAS_OK || !object.path) return;
+    if (status != CANVAS_OK) return;
+    if (object.path) continue;
+    struct made *made = &w->turns->of[file - w->files->data];
+    memcpy(made->message, object.message, sizeof made->message);
+    made->failed = true;
   }
 }
 
-/* Into the cache. */
-static void compile_beside(const struct files *files, const struct compiler *compiler,
-                           int missing) {
+static size_t turns_size(const struct files *files) {
+  return sizeof(struct turns) + (size_t)files->count * sizeof(struct made);
+}
+
+/* Into the cache. NULL: nothing was done. */
+static struct turns *compile_beside(const struct files *files, const struct compiler *compiler,
+                                    int missing) {
   int processes[WORKERS_MOST], count = 0;
   long processors = sysconf(_SC_NPROCESSORS_ONLN);
-  struct turns *turns = missing > 1 ? memory_shared(sizeof *turns) : NULL;
-  if (!turns) return;
+  struct turns *turns = missing > 1 ? memory_shared(turns_size(files)) : NULL;
+  if (!turns) return NULL;
   const struct file **order = order_files(files);
-  struct worker w = {compiler, order, files->count, turns};
+  struct worker w = {compiler, files, order, turns};
   while (count < WORKERS_MOST && count < processors && count < missing)
     processes[count++] = child_beside(work, &w);
   for (int i = 0; i < count; i++) child_join(processes[i]);
   mem_free((void *)order);
-  memory_unshare(turns, sizeof *turns);
+  return turns;
 }
 
 /* ---- one after the other, from the cache ------------------------------------------------------------ */
@@ -133,48 +156,106 @@ static int count_missing(const struct files *files, const struct compiler *compi
   return missing;
 }
 
-static canvas_status collect(canvas_context *ctx, const struct network_code *code,
-                             const struct files *files, const struct compiler *compiler,
-                             char **paths) {
-  for (int i = 0; i < files->count; i++) {
-    struct object object;
-    TRY(compile_file(ctx, compiler, &files->data[i], &object));
-    paths[i] = object.path;
-    if (object.path) continue;
-    const struct net_form *form = &code->forms.data[code->units.data[files->data[i].unit].form];
-    return fail(ctx, CANVAS_IO, "program '%.40s' of the network does not compile: %.800s",
-                code->network->programs.data[form->program]->name, object.message);
-  }
-  return CANVAS_OK;
+/* What a network is made of. */
+struct making {
+  const struct network_code *code;
+  const struct compiler *compiler;
+  struct files files;
+  const char **texts; /* of the files */
+  char **copies;      /* of their objects, in `folder` */
+  char *folder;       /* of this making alone */
+  int hung;           /* files with which the compiler took too long */
+};
+
+static void note_failure(const struct making *m, const struct file *file, bool **failed) {
+  const struct network_code *code = m->code;
+  size_t programs = (size_t)code->network->programs.count;
+  if (!*failed) *failed = mem_alloc((programs + 1) * sizeof **failed);
+  for (int i = 0; i < file->units; i++)
+    (*failed)[code->forms.data[code->units.data[file->unit + i].form].program] = true;
 }
 
-static canvas_status link_all(canvas_context *ctx, const struct compiler *compiler,
+static canvas_status does_not_compile(canvas_context *ctx, const struct making *m,
+                                      const struct file *file, const char *message) {
+  const struct network_code *code = m->code;
+  const struct net_form *form = &code->forms.data[code->units.data[file->unit].form];
+  return fail(ctx, CANVAS_IO, "program '%.40s' of the network does not compile: %.800s",
+              code->network->programs.data[form->program]->name, message);
+}
+
+/* The object of a file, copied out of the cache at once: somebody may remove that. *found: there is one. */
+static canvas_status take_object(canvas_context *ctx, struct making *m, int i, char *message,
+                                 bool *found) {
+  struct object object;
+  *found = false;
+  for (int again = 0; again < AGAIN && !*found; again++) {
+    TRY(compile_file(ctx, m->compiler, &m->files.data[i], &m->hung, &object));
+    memcpy(message, object.message, MESSAGE_SIZE);
+    if (!object.path) return CANVAS_OK;
+    *found = cache_copy_object(object.path, m->copies[i]);
+    mem_free(object.path);
+    if (!*found) unlink(m->copies[i]);
+  }
+  return *found ? CANVAS_OK
+                : fail(ctx, CANVAS_IO, "cannot write '%.500s': %s", m->copies[i], strerror(errno));
+}
+
+/* All that fail are noted; the message is of the first. */
+static canvas_status collect(canvas_context *ctx, struct making *m, const struct turns *turns,
+                             bool **failed) {
+  canvas_status status = CANVAS_OK;
+  for (int i = 0; i < m->files.count; i++) {
+    char message[MESSAGE_SIZE];
+    bool found = false;
+    if (turns && turns->of[i].failed)
+      memcpy(message, turns->of[i].message, sizeof message);
+    else
+      TRY(take_object(ctx, m, i, message, &found));
+    if (found) continue;
+    if (!*failed) status = does_not_compile(ctx, m, &m->files.data[i], message);
+    note_failure(m, &m->files.data[i], failed);
+  }
+  return status;
+}
+
+static canvas_status link_all(canvas_context *ctx, const struct making *m,
                               const struct linked *what, struct network_object *out) {
   struct object object;
-  TRY(compiler_link(ctx, compiler, what, &object));
+  TRY(compiler_link(ctx, m->compiler, what, &object));
   out->path = object.path;
   out->cached = object.cached;
   if (object.path) return CANVAS_OK;
   return fail(ctx, CANVAS_IO, "the network does not compile: %.900s", object.message);
 }
 
-/* Where objects of the cache do not link, they may be damaged: they are made anew, once. */
-static canvas_status make(canvas_context *ctx, const struct network_code *code,
-                          const struct files *files, const struct compiler *compiler,
-                          struct linked *what, char **paths, struct network_object *out) {
+static canvas_status make_in(canvas_context *ctx, struct making *m, const struct linked *what,
+                             struct network_object *out) {
+  int missing = count_missing(&m->files, m->compiler, &out->made);
+  out->found = m->code->units.count - out->made;
+  for (int i = 0; i < m->files.count; i++) {
+    struct buf name = {0};
+    buf_printf(&name, "%s/%d.o", m->folder, i);
+    mem_free(m->copies[i]);
+    m->copies[i] = buf_take(&name);
+  }
+  struct turns *turns = compile_beside(&m->files, m->compiler, missing);
+  if (turns) m->hung = turns->hung;
+  canvas_status status = collect(ctx, m, turns, &out->failed);
+  memory_unshare(turns, turns_size(&m->files));
+  return status == CANVAS_OK ? link_all(ctx, m, what, out) : status;
+}
+
+/* Where somebody has removed the folder meanwhile, once more in one outside of the cache. */
+static canvas_status make(canvas_context *ctx, struct making *m, const struct linked *what,
+                          struct network_object *out) {
   canvas_status status = CANVAS_OK;
-  for (int again = 0; again < 2; again++) {
-    int missing = count_missing(files, compiler, &out->made);
-    out->found = code->units.count - out->made;
-    compile_beside(files, compiler, missing);
-    TRY(collect(ctx, code, files, compiler, paths));
-    status = link_all(ctx, compiler, what, out);
-    if (status == CANVAS_OK || missing == files->count) break;
-    for (int i = 0; i < files->count; i++) {
-      cache_drop(paths[i]);
-      mem_free(paths[i]);
-      paths[i] = NULL;
-    }
+  for (int outside = 0; outside < 2; outside++) {
+    TRY(outside ? cache_work_outside(ctx, &m->folder)
+                : compiler_work(ctx, m->compiler, &m->folder));
+    status = make_in(ctx, m, what, out);
+    bool gone = status != CANVAS_OK && !out->failed && cache_work_gone(m->folder);
+    cache_work_end(m->folder);
+    if (!gone) break;
   }
   return status;
 }
@@ -182,31 +263,30 @@ static canvas_status make(canvas_context *ctx, const struct network_code *code,
 canvas_status network_compile(canvas_context *ctx, const struct network_code *code,
                               const struct compiler *compiler, struct network_object *out) {
   struct buf text = {0};
-  struct files files = collect_files(code);
-  size_t count = (size_t)files.count + 1;
-  const char **texts = mem_alloc(count * sizeof *texts);
-  char **paths = mem_alloc(count * sizeof *paths);
+  struct making m = {.code = code, .compiler = compiler, .files = collect_files(code)};
+  size_t count = (size_t)m.files.count + 1;
+  m.texts = mem_alloc(count * sizeof *m.texts);
+  m.copies = mem_alloc(count * sizeof *m.copies);
   bool threads = false;
   memset(out, 0, sizeof *out);
   network_text(code, NETWORK_LINKED, &text);
-  for (int i = 0; i < files.count; i++) {
-    texts[i] = files.data[i].text.text;
-    threads = threads || files.data[i].parallel;
+  for (int i = 0; i < m.files.count; i++) {
+    m.texts[i] = m.files.data[i].text.text;
+    threads = threads || m.files.data[i].parallel;
   }
   struct linked what = {.text = text.text,
-                        .count = files.count,
-                        .texts = texts,
-                        .objects = (const char *const *)paths,
+                        .count = m.files.count,
+                        .texts = m.texts,
+                        .objects = (const char *const *)m.copies,
                         .threads = threads};
   out->path = compiler_find_linked(compiler, &what);
   out->cached = out->path != NULL;
   out->found = code->units.count;
-  canvas_status status =
-      out->path ? CANVAS_OK : make(ctx, code, &files, compiler, &what, paths, out);
-  for (int i = 0; i < files.count; i++) mem_free(paths[i]);
-  files_free(&files);
-  mem_free(paths);
-  mem_free(texts);
+  canvas_status status = out->path ? CANVAS_OK : make(ctx, &m, &what, out);
+  for (int i = 0; i < m.files.count; i++) mem_free(m.copies[i]);
+  files_free(&m.files);
+  mem_free(m.copies);
+  mem_free((void *)m.texts);
   buf_free(&text);
   return status;
 }

@@ -15,9 +15,12 @@ struct network_object {
   char *path;      /* of the shared object; freed with mem_free */
   bool cached;     /* as it was found */
   int made, found; /* functions of programs that were compiled, and that were in the cache */
+  bool
+      *failed; /* by program of the network: it stands in a file that does not compile, which is why
+                      there is no object; freed with mem_free; NULL: that is not why */
 };
 
-/* CANVAS_IO: the compiler rejects, dies, hangs or writes nothing; nothing is left of it then. */
+/* CANVAS_IO: the compiler rejects, dies, hangs or writes nothing; of the rest nothing is left then. */
 canvas_status network_compile(canvas_context *ctx, const struct network_code *code,
                               const struct compiler *compiler, struct network_object *out);
 

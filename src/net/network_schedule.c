@@ -90,9 +90,25 @@ static canvas_status take_default(canvas_context *ctx, const struct program *p,
   return status;
 }
 
+static canvas_status take_naive(canvas_context *ctx, const struct program *p,
+                                const struct machine *machine, struct net_form *form) {
+  form->edited = program_copy(p);
+  form->schedule = schedule_default(form->edited, false, NULL);
+  canvas_status status = loop_tree_bind(ctx, form->edited, form->schedule, machine, &form->tree);
+  if (status == CANVAS_OK) return status;
+  schedule_free(form->schedule);
+  program_free(form->edited);
+  return status;
+}
+
 canvas_status net_form_make(canvas_context *ctx, const struct program *p,
                             const struct network_options *o, struct net_form *form) {
-  if (!take_tuned(p, o, form)) TRY(take_default(ctx, p, o->machine, form));
+  enum net_simpler level = o->simpler ? o->simpler[form->program] : NET_BEST;
+  form->simpler = level != NET_BEST;
+  if (level == NET_NAIVE)
+    TRY(take_naive(ctx, p, o->machine, form));
+  else if (level != NET_BEST || !take_tuned(p, o, form))
+    TRY(take_default(ctx, p, o->machine, form));
   if (o->threads <= 1 || form->constant || nanoseconds(p, o->machine) < ALONE_NANOSECONDS)
     make_alone(form);
   form->parallel = o->threads > 1 && is_parallel(form->schedule);

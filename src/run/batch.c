@@ -5,12 +5,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "run/cache.h"
 #include "run/child.h"
 
 enum { TOGETHER = 20, NAME_SIZE = 128, PATH_SIZE = 4096 };
+enum { AGAIN = 3 }; /* times that objects are made which somebody removes before they are open */
 
 struct batch {
   canvas_context *ctx;
@@ -155,15 +157,44 @@ static canvas_status judge_alone(struct batch *b, const struct group *g, int at)
   if (g->objects[at].cached) cache_drop(g->objects[at].path);
   TRY(compiler_build(b->ctx, b->c, &g->sources[at], 1, 1, b->limits.until, &object));
   canvas_status status = judge(b, &g->members[at], 1, &object);
+  if (object.path && g->members[at].verdict->failure == FAILED_LOAD) cache_drop(object.path);
   objects_free(&object, 1);
   return status;
 }
 
+/* Whether each object that was made is still there. */
+static bool are_there(const struct group *g) {
+  bool all = true;
+  for (int i = 0; i < g->count && all; i++) {
+    const char *path = g->objects[i].path;
+    if (!path || (i && g->objects[i - 1].path && !strcmp(path, g->objects[i - 1].path))) continue;
+    int file = cache_open_object(path);
+    all = file >= 0;
+    if (all) close(file);
+  }
+  return all;
+}
+
+/* Somebody has removed the cache meanwhile. */
+static canvas_status build_missing(const struct batch *b, const struct group *g) {
+  for (int again = 0; again < AGAIN && !are_there(g); again++) {
+    objects_free(g->objects, g->count);
+    TRY(build(b->ctx, b, g));
+  }
+  return CANVAS_OK;
+}
+
+/* What does not load is not for the next process to find, either. */
 static canvas_status judge_group(struct batch *b, const struct group *g) {
+  TRY(build_missing(b, g));
   TRY(judge(b, g->members, g->count, g->objects));
   for (int i = 0; i < g->count; i++) {
     bool shared = g->count > 1 || g->objects[i].cached;
-    if (g->members[i].verdict->failure == FAILED_LOAD && shared) TRY(judge_alone(b, g, i));
+    if (g->members[i].verdict->failure != FAILED_LOAD) continue;
+    if (shared)
+      TRY(judge_alone(b, g, i));
+    else if (g->objects[i].path)
+      cache_drop(g->objects[i].path);
   }
   return CANVAS_OK;
 }

@@ -8,7 +8,8 @@
 
 enum { ALIGNED = 64, CANARY = 0xA5 };
 #define PAGE_LARGE ((size_t)2 << 20)
-#define LARGE (2 * PAGE_LARGE)   /* bytes that are in such pages, as those of NumPy's arrays are */
+#define LARGE (2 * PAGE_LARGE) /* bytes that are in such pages, as those of NumPy's arrays are */
+#define TIMED_APART ((size_t)1 << 20) /* bytes of a tensor that is timed in another place */
 #define GUARD ((size_t)64 << 20) /* bytes without access on each side: addresses only, no memory */
 
 static size_t round_up(size_t size, size_t to) {
@@ -39,8 +40,17 @@ bool block_new(struct block *b, size_t size, bool zones) {
   return new_block(b, size, zones ? (size_t)sysconf(_SC_PAGESIZE) : 0, MAP_PRIVATE, LARGE);
 }
 
-bool block_new_within(struct block *b, size_t size) {
-  return new_block(b, size, (size_t)sysconf(_SC_PAGESIZE) / 2, MAP_PRIVATE, LARGE);
+bool block_new_timed(const struct block *of, size_t behind, struct block *timed) {
+  *timed = *of;
+  if (!of->size || of->size > TIMED_APART) return true;
+  if (!new_block(timed, of->size, behind, MAP_PRIVATE, LARGE)) return false;
+  memcpy(timed->data, of->data, of->size);
+  return true;
+}
+
+void block_free_timed(const struct block *of, struct block *timed) {
+  if (timed->map != of->map) block_free(timed);
+  timed->map = NULL;
 }
 
 bool block_new_shared(struct block *b, size_t size) {

@@ -27,8 +27,11 @@ struct block {
 bool block_new(struct block *b, size_t size, bool zones); /* zeroed; false: no memory */
 bool block_new_shared(struct block *b, size_t size);      /* without zones, shared with children */
 bool block_new_small(struct block *b, size_t size);       /* without zones, in small pages */
-/* The tensor ends in the middle of a page, both halves of which can be read. */
-bool block_new_within(struct block *b, size_t size);
+/* Where a tensor is timed, with the same bytes: a copy of a small one, that ends `behind` bytes before the end of a
+ * page, which can be read and written; else the block itself. There is no guard: beside one, a masked load or store of
+ * the last few elements takes some hundred cycles, and a small program shall not be told them as its own. */
+bool block_new_timed(const struct block *of, size_t behind, struct block *timed);
+void block_free_timed(const struct block *of, struct block *timed);
 void block_free(struct block *b);
 void block_seal(const struct block *b); /* read-only from now on, in this process */
 

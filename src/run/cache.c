@@ -15,57 +15,14 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "run/sealed.h"
 
-enum { STALE = 24 * 3600 }; /* seconds after which a work folder is nobody's */
-
-char *path_join(const char *folder, const char *name) {
-  struct buf path = {0};
-  buf_printf(&path, "%s/%s", folder, name);
-  return buf_take(&path);
-}
-
-bool file_read(const char *path, size_t most, struct buf *out) {
-  char bytes[1 << 14];
-  FILE *file = fopen(path, "rb");
-  if (!file) return false;
-  while (!feof(file) && !ferror(file) && out->length <= most)
-    buf_bytes(out, bytes, fread(bytes, 1, sizeof bytes, file));
-  bool good = !ferror(file) && out->length <= most;
-  fclose(file);
-  return good;
-}
-
-canvas_status file_write(canvas_context *ctx, const char *path, const char *bytes, size_t length) {
-  FILE *file = fopen(path, "wb");
-  bool good = file && fwrite(bytes, 1, length, file) == length;
-  int why = errno;
-  if (file && fclose(file)) {
-    if (good) why = errno;
-    good = false;
-  }
-  return good ? CANVAS_OK : fail(ctx, CANVAS_IO, "cannot write '%.500s': %s", path, strerror(why));
-}
+enum {
+  STALE = 24 * 3600, /* seconds after which a work folder is nobody's */
+  AGAIN = 20         /* times that folders are made again while somebody removes them */
+};
 
 /* ---- the folder ----------------------------------------------------------------------------- */
-
-/* mkdir -p; the new folders are ours alone. */
-static canvas_status make_folder(canvas_context *ctx, const char *path) {
-  char *part = mem_strdup(path);
-  canvas_status status = CANVAS_OK;
-  for (char *p = part + 1;; p++) {
-    bool end = !*p;
-    if (*p != '/' && !end) continue;
-    *p = '\0';
-    if (mkdir(part, 0700) && errno != EEXIST && end)
-      status =
-          fail(ctx, CANVAS_IO, "cannot make the folder '%.500s': %s; set CANVAS_CACHE to another",
-               path, strerror(errno));
-    if (end) break;
-    *p = '/';
-  }
-  mem_free(part);
-  return status;
-}
 
 static canvas_status from_environment(canvas_context *ctx, char **out) {
   const char *own = getenv("CANVAS_CACHE"), *shared = getenv("XDG_CACHE_HOME");
@@ -83,43 +40,34 @@ static canvas_status from_environment(canvas_context *ctx, char **out) {
   return CANVAS_OK;
 }
 
-/* Code from there will be run: nobody else may put any there. */
-static canvas_status check_owner(canvas_context *ctx, const char *folder) {
-  struct stat s;
-  if (stat(folder, &s) || !S_ISDIR(s.st_mode))
-    return fail(ctx, CANVAS_IO, "'%.500s' is no folder, set CANVAS_CACHE to another", folder);
-  if (s.st_uid != geteuid() || (s.st_mode & S_IWOTH))
-    return fail(ctx, CANVAS_IO,
-                "others may write to '%.500s', set CANVAS_CACHE to a folder of your own", folder);
-  return CANVAS_OK;
-}
-
-static canvas_status make_parts(canvas_context *ctx, const char *folder) {
-  TRY(make_folder(ctx, folder));
-  TRY(check_owner(ctx, folder));
-  char *objects = path_join(folder, "objects"), *work = path_join(folder, "work");
-  canvas_status status = make_folder(ctx, objects);
-  if (status == CANVAS_OK) status = make_folder(ctx, work);
-  mem_free(objects);
-  mem_free(work);
+static canvas_status make_part(canvas_context *ctx, const char *cache, const char *name) {
+  char *path = path_join(cache, name);
+  canvas_status status = make_place(ctx, path);
+  if (status == CANVAS_OK) status = check_place_part(ctx, path);
+  mem_free(path);
   return status;
 }
 
-char *path_absolute(const char *path) {
-  char here[4096];
-  return *path == '/' || !getcwd(here, sizeof here) ? mem_strdup(path) : path_join(here, path);
+canvas_status cache_again(canvas_context *ctx, const char *cache) {
+  TRY(make_place(ctx, cache));
+  TRY(check_place_part(ctx, cache));
+  TRY(make_part(ctx, cache, "objects"));
+  return make_part(ctx, cache, "work");
 }
 
 canvas_status cache_open(canvas_context *ctx, const char *folder, char **out) {
-  char *path, *from = NULL;
+  char *path, *real = NULL, *from = NULL;
   if (!folder) TRY(from_environment(ctx, &from));
   path = path_absolute(folder ? folder : from); /* compilers run in folders of their own */
   mem_free(from);
-  canvas_status status = make_parts(ctx, path);
+  canvas_status status = make_place(ctx, path);
+  if (status == CANVAS_OK) status = check_place(ctx, path, &real);
+  if (status == CANVAS_OK) status = cache_again(ctx, real);
+  mem_free(path);
   if (status == CANVAS_OK)
-    *out = path;
+    *out = real;
   else
-    mem_free(path);
+    mem_free(real);
   return status;
 }
 
@@ -159,32 +107,60 @@ static bool holds(const char *path, const char *key, size_t length) {
   return same;
 }
 
-static uint64_t number_at(const unsigned char *bytes, int count) {
-  uint64_t number = 0;
-  for (int i = count - 1; i >= 0; i--) number = number << 8 | bytes[i];
-  return number;
+/* Opens CACHE/objects/5f/NAME.so by its folders, one in the other. */
+static int open_object(const char *object, uint64_t *name) {
+  enum { PARTS = 3 };
+  char *path = mem_strdup(object), *part[PARTS];
+  for (int i = PARTS - 1; i >= 0; i--) {
+    char *end = strrchr(path, '/');
+    if (!end) return mem_free(path), -1;
+    *end = '\0';
+    part[i] = end + 1;
+  }
+  int at = open_place(AT_FDCWD, path);
+  for (int i = 0; at >= 0 && i < PARTS; i++) {
+    int next = i < PARTS - 1 ? open_place(at, part[i]) : open_place_file(at, part[i]);
+    close(at);
+    at = next;
+  }
+  mem_free(path);
+  if (at < 0 || sealed_check(at, name)) return at;
+  close(at);
+  return -1;
 }
 
-/* The table of sections stands at the end of what linkers and assemblers write: an ELF file of 64 bits, low byte
- * first, that ends before it was cut off, and what is beyond its end is a signal to whoever loads it. */
-static bool is_cut_off(const char *path, int64_t size) {
-  unsigned char head[64];
-  FILE *file = fopen(path, "rb");
-  bool known =
-      file && fread(head, 1, sizeof head, file) == sizeof head && !memcmp(head, "\177ELF\2\1", 6);
-  if (file) fclose(file);
-  if (!known) return false;
-  uint64_t at = number_at(head + 40, 8),
-           sections = number_at(head + 58, 2) * number_at(head + 60, 2);
-  return at > (uint64_t)size || sections > (uint64_t)size - at;
+/* An object is sealed with its name: one that stands in the place of another is none. */
+static uint64_t name_seal(const char *object) {
+  const char *name = strrchr(object, '/') + 1;
+  return sealed_hash(name, strlen(name));
+}
+
+int cache_open_object(const char *object) {
+  uint64_t name;
+  int file = open_object(object, &name);
+  if (file < 0 || name == name_seal(object)) return file;
+  close(file);
+  return -1;
+}
+
+bool cache_copy_object(const char *object, const char *to) {
+  int file = cache_open_object(object);
+  if (file < 0) return false;
+  bool good = sealed_copy(file, to);
+  close(file);
+  return good;
+}
+
+static bool is_object(const char *path) {
+  int file = cache_open_object(path);
+  if (file >= 0) close(file);
+  return file >= 0;
 }
 
 char *cache_find(const char *cache, const char *key, size_t length) {
   char *name = object_name(cache, key, length);
   char *source = with_ending(name, ".c"), *object = with_ending(name, ".so");
-  struct stat s;
-  if (stat(object, &s) || !s.st_size || !holds(source, key, length) ||
-      is_cut_off(object, s.st_size)) {
+  if (!holds(source, key, length) || !is_object(object)) {
     mem_free(object);
     object = NULL;
   }
@@ -193,30 +169,88 @@ char *cache_find(const char *cache, const char *key, size_t length) {
   return object;
 }
 
-static canvas_status move(canvas_context *ctx, const char *from, const char *to) {
-  if (!rename(from, to)) return CANVAS_OK;
-  return fail(ctx, CANVAS_IO, "cannot write '%.500s': %s", to, strerror(errno));
+/* The name is on the disk as well; what of it fails costs a compilation after the next loss of power. */
+static void sync_folder(const char *path) {
+  int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return;
+  fsync(folder);
+  close(folder);
 }
 
-/* The key comes first: an object without its key is not found, a key without its object neither. */
+/* A file that was made, and where it goes. */
+struct keeping {
+  const char *key, *made;
+  size_t length;
+  char *folder, *source, *object; /* in the cache */
+};
+
+/* The key comes first: an object without its key is not found, a key without its object neither. False: errno
+ * says why not. */
+static bool rename_both(const struct keeping *k, const char *work, bool sealed) {
+  canvas_context ctx;
+  char *source = path_join(work, "key.c"), *made = path_join(work, k->made);
+  bool good = (sealed || sealed_put(made, name_seal(k->object))) &&
+              file_write(&ctx, source, k->key, k->length) == CANVAS_OK &&
+              !rename(source, k->source) && !rename(made, k->object);
+  int why = errno;
+  mem_free(source);
+  mem_free(made);
+  errno = why;
+  return good;
+}
+
+/* Into a new work folder of the cache: what lies outside may be on another disk. */
+static canvas_status bring_in(canvas_context *ctx, const char *cache, const struct keeping *k,
+                              const struct buf *bytes, char **work) {
+  TRY(cache_work(ctx, cache, work));
+  char *made = path_join(*work, k->made);
+  canvas_status status = file_write(ctx, made, bytes->text, bytes->length);
+  mem_free(made);
+  return status;
+}
+
+static canvas_status keep(canvas_context *ctx, const char *cache, const struct keeping *k,
+                          const char *work, const struct buf *bytes) {
+  canvas_status status = CANVAS_IO;
+  for (int again = 0; again < AGAIN; again++) {
+    char *inside = NULL;
+    int why = 0;
+    status = make_place(ctx, k->folder);
+    if (status == CANVAS_OK) status = check_place_part(ctx, k->folder);
+    if (status == CANVAS_OK && bytes) status = bring_in(ctx, cache, k, bytes, &inside);
+    if (status == CANVAS_OK && !rename_both(k, inside ? inside : work, again && !bytes)) {
+      why = errno;
+      status = fail(ctx, CANVAS_IO, "cannot write '%.500s': %s", k->object, strerror(why));
+    }
+    cache_work_end(inside);
+    if (status == CANVAS_OK) break;
+    if (why != ENOENT && !cache_work_gone(k->folder)) break;
+  }
+  if (status == CANVAS_OK) sync_folder(k->folder);
+  return status;
+}
+
 canvas_status cache_keep(canvas_context *ctx, const char *cache, const char *key, size_t length,
                          const char *work, const char *made, char **out) {
-  char *name = object_name(cache, key, length), *folder = mem_strdup(name);
-  *strrchr(folder, '/') = '\0';
-  char *source = with_ending(name, ".c"), *object = with_ending(name, ".so");
-  char *new_source = path_join(work, "key.c"), *new_object = path_join(work, made);
-  canvas_status status = make_folder(ctx, folder);
-  if (status == CANVAS_OK) status = file_write(ctx, new_source, key, length);
-  if (status == CANVAS_OK) status = move(ctx, new_source, source);
-  if (status == CANVAS_OK) status = move(ctx, new_object, object);
+  char *name = object_name(cache, key, length), *path = path_join(work, made);
+  struct keeping k = {.key = key, .made = made, .length = length, .folder = mem_strdup(name)};
+  struct buf bytes = {0};
+  *strrchr(k.folder, '/') = '\0';
+  k.source = with_ending(name, ".c");
+  k.object = with_ending(name, ".so");
+  bool outside = strncmp(work, cache, strlen(cache)) != 0;
+  canvas_status status = CANVAS_OK;
+  if (outside && !file_read(path, SIZE_MAX - 1, &bytes))
+    status = fail(ctx, CANVAS_IO, "cannot write '%.500s': %s", k.object, strerror(errno));
+  if (status == CANVAS_OK) status = keep(ctx, cache, &k, work, outside ? &bytes : NULL);
   if (status == CANVAS_OK)
-    *out = object;
+    *out = k.object;
   else
-    mem_free(object);
-  mem_free(new_object);
-  mem_free(new_source);
-  mem_free(source);
-  mem_free(folder);
+    mem_free(k.object);
+  buf_free(&bytes);
+  mem_free(k.source);
+  mem_free(k.folder);
+  mem_free(path);
   mem_free(name);
   return status;
 }
@@ -288,21 +322,40 @@ static void remove_stale(const char *parent) {
 }
 
 canvas_status cache_work(canvas_context *ctx, const char *cache, char **out) {
-  struct buf path = {0};
   char *parent = path_join(cache, "work");
+  canvas_status status = CANVAS_OK;
   remove_stale(parent);
-  buf_printf(&path, "%s/%llx-%ld-XXXXXX", parent, (unsigned long long)here(), (long)getpid());
-  mem_free(parent);
-  if (mkdtemp(path.text)) {
-    *out = buf_take(&path);
-    return CANVAS_OK;
+  *out = NULL;
+  for (int again = 0; again < AGAIN && !*out && status == CANVAS_OK; again++) {
+    struct buf path = {0};
+    buf_printf(&path, "%s/%llx-%ld-XXXXXX", parent, (unsigned long long)here(), (long)getpid());
+    if (mkdtemp(path.text))
+      *out = buf_take(&path);
+    else if (errno != ENOENT || again == AGAIN - 1)
+      status = cannot_make_place(ctx, path.text);
+    else
+      status = cache_again(ctx, cache);
+    buf_free(&path);
   }
-  int why = errno;
-  canvas_status status =
-      fail(ctx, CANVAS_IO, "cannot make the folder '%.500s': %s; set CANVAS_CACHE to another",
-           path.text, strerror(why));
+  mem_free(parent);
+  return status;
+}
+
+canvas_status cache_work_outside(canvas_context *ctx, char **out) {
+  const char *set = getenv("TMPDIR"), *folder = set && *set == '/' ? set : "/tmp";
+  struct buf path = {0};
+  char *real;
+  TRY(check_place(ctx, folder, &real));
+  buf_printf(&path, "%s/canvas-work-XXXXXX", real);
+  mem_free(real);
+  canvas_status status = mkdtemp(path.text) ? CANVAS_OK : cannot_make_place(ctx, path.text);
+  if (status == CANVAS_OK) *out = buf_take(&path);
   buf_free(&path);
   return status;
+}
+
+bool cache_work_gone(const char *work) {
+  return access(work, F_OK) && errno == ENOENT;
 }
 
 void cache_work_end(char *work) {

@@ -1,7 +1,8 @@
 /* A child process with limits. See child.h. */
-#define _GNU_SOURCE /* MAP_ANONYMOUS, vfork, execvpe */
+#define _GNU_SOURCE /* MAP_ANONYMOUS, vfork, execvpe, clock_getcpuclockid */
 #include "run/child.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -58,6 +59,15 @@ static int64_t mapped_bytes(void) {
   for (ssize_t i = 0; i < length && text[i] >= '0' && text[i] <= '9'; i++)
     pages = 10 * pages + (text[i] - '0');
   return pages * sysconf(_SC_PAGESIZE);
+}
+
+void child_keep(struct child_files *files, int file) {
+  int at = files->count;
+  for (int i = 0; i < files->count; i++)
+    if (files->data[i] == file) return;
+  VEC_PUSH(files, file);
+  for (; at && files->data[at - 1] > file; at--) files->data[at] = files->data[at - 1];
+  files->data[at] = file;
 }
 
 /* ---- in the child: the note that a crash leaves --------------------------------------------- */
@@ -154,22 +164,33 @@ static void default_signals(void) {
   sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-static void close_files(void) {
+/* From `first` up to `last`; -1: all of them. */
+static void close_files(int first, int last) {
 #ifdef SYS_close_range
-  if (!syscall(SYS_close_range, 3, ~0u, 0)) return;
+  if (last >= 0 && last < first) return;
+  if (!syscall(SYS_close_range, (unsigned)first, last < 0 ? ~0u : (unsigned)last, 0)) return;
 #endif
   int most = (int)sysconf(_SC_OPEN_MAX);
   if (most < 0 || most > 4096) most = 4096;
-  for (int file = 3; file < most; file++) close(file);
+  for (int file = first; file < most && (last < 0 || file <= last); file++) close(file);
+}
+
+static void close_others(const struct child_files *kept) {
+  int first = 3;
+  for (int i = 0; kept && i < kept->count; i++) {
+    close_files(first, kept->data[i] - 1);
+    if (kept->data[i] >= first) first = kept->data[i] + 1;
+  }
+  close_files(first, -1);
 }
 
 /* -1: /dev/null. Where no more files may be open it ends, before it reads or writes our user's. */
-static void own_files(int input, int output) {
+static void own_files(int input, int output, const struct child_files *kept) {
   int nothing = open("/dev/null", O_RDWR);
   input = fcntl(input < 0 ? nothing : input, F_DUPFD, 3); /* there may have been no 0, 1 or 2 */
   output = fcntl(output < 0 ? nothing : output, F_DUPFD, 3);
   if (dup2(input, 0) || dup2(output, 1) != 1 || dup2(output, 2) != 2) _exit(CHILD_NO_PROGRAM);
-  close_files();
+  close_others(kept);
 }
 
 static void die_with(pid_t parent) {
@@ -185,7 +206,7 @@ static void be_child(const struct task *t) {
   die_with(t->parent);
   if (setpgid(0, t->group)) setpgid(0, 0);
   default_signals();
-  own_files(-1, t->pipe[1]);
+  own_files(-1, t->pipe[1], t->work ? t->limits->files : NULL);
 }
 
 static _Noreturn void be_work(const struct task *t) {
@@ -239,7 +260,7 @@ static char **program_environment(const char *folder) {
   size_t count = 0, kept = 0;
   while (environ && environ[count]) count++;
   size_t list = (count + 3) * sizeof(char *), text = sizeof temporary + strlen(folder);
-  char **all = malloc(list + text);
+  char **all = mem_try(1, list + text);
   if (!all) return NULL;
   for (size_t i = 0; i < count; i++)
     if (strncmp(environ[i], "LC_ALL=", 7) && strncmp(environ[i], temporary, 7))
@@ -275,7 +296,7 @@ static _Noreturn void be_watcher(const void *data) {
   const int *pipe = data;
   if (setpgid(0, 0)) _exit(CHILD_NO_PROGRAM); /* else it would kill our group */
   default_signals();
-  own_files(*pipe, -1);
+  own_files(*pipe, -1, NULL);
   execl("/bin/sh", "sh", "-c", "read line; kill -KILL 0", (char *)NULL);
   _exit(CHILD_NO_PROGRAM);
 }
@@ -295,12 +316,15 @@ static double seconds_of(struct timeval t) {
   return (double)t.tv_sec + 1e-6 * (double)t.tv_usec;
 }
 
-static int reap(pid_t child) {
-  struct rusage used = {0};
+/* *used: its processor seconds, with those of the children that it has waited for. */
+static int reap(pid_t child, double *used) {
+  struct rusage usage = {0};
   int status = 0;
-  while (wait4(child, &status, 0, &used) < 0 && errno == EINTR) {
+  while (wait4(child, &status, 0, &usage) < 0 && errno == EINTR) {
   }
-  of_children += seconds_of(used.ru_utime) + seconds_of(used.ru_stime);
+  double seconds = seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
+  of_children += seconds;
+  if (used) *used = seconds;
   return status;
 }
 
@@ -315,7 +339,7 @@ static void forget_openmp(pid_t child) {
 static void end_watch(const struct watcher *w) {
   if (w->process > 0) {
     kill(w->process, SIGKILL);
-    reap(w->process);
+    reap(w->process, NULL);
   }
   if (w->pipe >= 0) close(w->pipe);
 }
@@ -386,39 +410,104 @@ static void doze(double seconds) {
   nanosleep(&time, NULL);
 }
 
-/* When the step that a child is at has to be done. */
-struct deadline {
-  double until;
-  int step, steps; /* the counter as it was seen last, and how often it has changed */
+/* Processor seconds of the processes of a group and of the children that they have waited for; 0 where
+ * the system does not say. */
+static double processor_of_group(pid_t group) {
+  DIR *folder = opendir("/proc");
+  double ticks = 0;
+  for (struct dirent *e; folder && (e = readdir(folder));) {
+    char path[64], text[512], *end;
+    unsigned long user, kernel;
+    long of_user, of_kernel;
+    int its;
+    if (*e->d_name < '1' || *e->d_name > '9') continue;
+    snprintf(path, sizeof path, "/proc/%.20s/stat", e->d_name);
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t length = file < 0 ? -1 : read(file, text, sizeof text - 1);
+    if (file >= 0) close(file);
+    text[length > 0 ? length : 0] = '\0';
+    end = strrchr(text, ')'); /* of the name, which may hold anything */
+    if (end &&
+        sscanf(end + 1, " %*c %*d %d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %ld %ld", &its, &user,
+               &kernel, &of_user, &of_kernel) == 5 &&
+        its == group)
+      ticks += (double)user + (double)kernel + (double)of_user + (double)of_kernel;
+  }
+  if (folder) closedir(folder);
+  return ticks / (double)sysconf(_SC_CLK_TCK);
+}
+
+static double processor_of_process(pid_t process) {
+  struct timespec used;
+  clockid_t clock;
+  if (clock_getcpuclockid(process, &clock) || clock_gettime(clock, &used)) return 0;
+  return (double)used.tv_sec + 1e-9 * (double)used.tv_nsec;
+}
+
+/* The step that a child is at. */
+struct step {
+  double began, used;      /* by clock_wall; processor seconds of the child before it */
+  double next;             /* the group is looked at again at this time of clock_wall */
+  int seen, steps;         /* the counter as it was seen last, and how often it has changed */
+  bool late, processor;    /* it has taken longer than `limit`, of processor time or by the clock */
+  double limit, beginning; /* of the child, by clock_wall */
 };
 
-static double time_left(const struct child_limits *l, struct deadline *d) {
-  double now = clock_wall();
-  if (l->step && *l->step != d->step && d->steps < l->steps) {
-    d->step = *l->step;
-    d->steps++;
-    d->until = now + l->seconds;
-  }
-  return (l->until ? fmin(l->until, d->until) : d->until) - now;
+static double processor_limit(const struct child_limits *l) {
+  return l->seconds * (l->threads > 1 ? l->threads : 1);
+}
+
+static void next_step(const struct child_limits *l, pid_t child, struct step *s, double now) {
+  if (!l->step || *l->step == s->seen || s->steps >= l->steps) return;
+  s->seen = *l->step;
+  s->steps++;
+  s->began = now;
+  s->used = processor_of_process(child);
+}
+
+/* A program is the first of a group, which is looked at once it can have used its seconds. */
+static double processor_used(const struct task *t, pid_t child, struct step *s, double now) {
+  if (t->work) return processor_of_process(child) - s->used;
+  if (now < s->next || now - s->began < t->limits->seconds) return 0;
+  s->next = now + 0.1;
+  return processor_of_group(t->group ? t->group : child);
+}
+
+/* Seconds until the next limit of the clock; sets `late`. */
+static double time_left(const struct task *t, pid_t child, struct step *s) {
+  const struct child_limits *l = t->limits;
+  double now = clock_wall(), wall = l->wall > 0 ? l->wall : CHILD_WALL * l->seconds;
+  next_step(l, child, s, now);
+  double end = s->began + wall;
+  if (l->until && l->until < end) end = l->until;
+  s->processor = processor_used(t, child, s, now) > processor_limit(l);
+  s->late = s->processor || now >= end;
+  s->limit = s->processor ? processor_limit(l) : end == l->until ? end - s->beginning : wall;
+  return end - now;
 }
 
 /* Until the child has ended or its time is up; the answer says which. While it may speak, the pipe's end
  * wakes us; afterwards we look again and again, ever more slowly. */
-static bool wait_child(const struct child_limits *l, pid_t child, int said, struct child_end *end) {
-  struct deadline deadline = {clock_wall() + l->seconds, l->step ? *l->step : 0, 0};
+static bool wait_child(const struct task *t, pid_t child, struct step *s, struct child_end *end) {
   bool open = true;
   double pause = 1e-5;
   for (;;) {
     if (has_ended(child)) return true;
-    double left = time_left(l, &deadline);
-    if (left <= 0 || child_stopped()) return false;
+    double left = time_left(t, child, s);
+    if (s->late || child_stopped()) return false;
     if (open) {
-      open = read_said(said, fmin(left, 0.02), end);
+      open = read_said(t->pipe[0], fmin(left, 0.02), end);
     } else {
       doze(fmin(left, pause));
       pause = fmin(2 * pause, 0.01);
     }
   }
+}
+
+/* A limit of the system's own has ended it, or something that it had started. */
+static bool is_over_limit(const struct task *t, int status, double used) {
+  if (WIFSIGNALED(status)) return WTERMSIG(status) == SIGXCPU;
+  return t->words && WEXITSTATUS(status) && used > processor_limit(t->limits);
 }
 
 static void judge_end(int status, bool in_time, const struct note *note, struct child_end *end) {
@@ -429,7 +518,7 @@ static void judge_end(int status, bool in_time, const struct note *note, struct 
   }
   end->code = WTERMSIG(status);
   end->how = CHILD_CRASHED;
-  if (!in_time || end->code == SIGXCPU) {
+  if (!in_time) {
     end->how = CHILD_OUT_OF_TIME;
   } else if (note->signal && note->memory) {
     end->how = CHILD_OUT_OF_MEMORY;
@@ -441,11 +530,13 @@ static void judge_end(int status, bool in_time, const struct note *note, struct 
 }
 
 static void follow(const struct task *t, pid_t child, struct child_end *end) {
-  double start = clock_wall();
-  bool in_time = wait_child(t->limits, child, t->pipe[0], end);
+  double start = clock_wall(), used;
+  struct step step = {
+      .began = start, .beginning = start, .seen = t->limits->step ? *t->limits->step : 0};
+  bool in_time = wait_child(t, child, &step, end);
   kill(t->group ? -t->group : -child, SIGKILL);
   kill(child, SIGKILL);
-  int status = reap(child);
+  int status = reap(child, &used);
   end->seconds = clock_wall() - start;
   forget_openmp(child);
   while (read_said(t->pipe[0], 0, end) && clock_wall() < start + end->seconds + 0.1) {
@@ -453,6 +544,12 @@ static void follow(const struct task *t, pid_t child, struct child_end *end) {
     if (poll(&more, 1, 0) <= 0) break;
   }
   judge_end(status, in_time, t->note, end);
+  end->processor = step.processor;
+  end->limit = step.limit;
+  if (!in_time || !is_over_limit(t, status, used)) return;
+  end->how = CHILD_OUT_OF_TIME;
+  end->processor = true;
+  end->limit = processor_limit(t->limits);
 }
 
 static canvas_status run_task(canvas_context *ctx, struct task *t, struct child_end *end) {
@@ -495,7 +592,7 @@ int child_beside(void (*work)(void *data), void *data) {
   if (child) return (int)child;
   die_with(parent);
   default_signals();
-  own_files(-1, -1);
+  own_files(-1, -1, NULL);
   work(data);
   _exit(0);
 }
@@ -506,7 +603,7 @@ void child_join(int child) {
     while (!has_ended(child) && !child_stopped()) doze(0.002);
     kill(child, SIGKILL);
   }
-  reap(child);
+  reap(child, NULL);
   forget_openmp(child);
 }
 
@@ -527,7 +624,8 @@ void child_describe(const struct child_end *end, const struct child_limits *limi
   switch (end->how) {
     case CHILD_EXITED: snprintf(text, size, "ended with status %d", end->code); break;
     case CHILD_OUT_OF_TIME:
-      text_format(text, size, "ran longer than %.3g s", limits->seconds);
+      text_format(text, size, "ran longer than %.3g s %s", end->limit,
+                  end->processor ? "of processor time" : "by the clock");
       break;
     case CHILD_OUT_OF_MEMORY:
       snprintf(text, size, "took more memory than there is (the limit is %lld MiB)",

@@ -13,20 +13,32 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/memory.h"
 #include "base/status.h"
 
+/* Open files that a child keeps, in rising order; `data` is freed with mem_free. */
+struct child_files {
+  VEC(int);
+};
+void child_keep(struct child_files *files, int file); /* once */
+
 struct child_limits {
-  double seconds; /* of wall time, and of each thread's processor time */
-  int threads;    /* 0 and 1: one */
+  double
+      seconds; /* of processor time, for each of `threads`; of a program with all that it starts */
+  double wall; /* seconds of the clock, for a child that sleeps; 0: CHILD_WALL times `seconds` */
+  int threads; /* 0 and 1: one */
   int64_t memory; /* bytes it may map (a function: over what its parent had); 0: no limit */
   int64_t file;   /* bytes of a file it writes; 0: it may write none */
 
-  /* Of work in steps: a counter in shared memory. Where it has changed, the seconds begin anew, at most
+  /* Of work in steps: a counter in shared memory. Where it has changed, both limits begin anew, at most
    * `steps` times; NULL: one step. `until`: a time of clock_wall, after which it ends; 0: none. */
   const volatile int *step;
   int steps;
   double until;
+
+  const struct child_files *files; /* of a function; NULL: none */
 };
+enum { CHILD_WALL = 10 };
 
 enum child_how { CHILD_EXITED, CHILD_CRASHED, CHILD_OUT_OF_TIME, CHILD_OUT_OF_MEMORY };
 enum { CHILD_SAID = 1024 };
@@ -38,6 +50,8 @@ struct child_end {
   bool stack; /* ... and it lies beyond the stack */
   uint64_t address;
   double seconds;        /* of wall time that it ran */
+  double limit;          /* out of time: the seconds that it was given, ... */
+  bool processor;        /* ... of processor time; else of the clock */
   char said[CHILD_SAID]; /* the end of what it printed: printable characters and line breaks */
 };
 
@@ -68,7 +82,7 @@ bool child_stopped(void); /* it answered true when it was asked last */
 int child_beside(void (*work)(void *data), void *data);
 void child_join(int child); /* until it has ended, or is stopped; -1 is fine */
 
-/* "crashed at address 0x0 (segmentation fault)", "ran longer than 10 s", ...: a clause. */
+/* "crashed at address 0x0 (segmentation fault)", "ran longer than 10 s of processor time", ...: a clause. */
 void child_describe(const struct child_end *end, const struct child_limits *limits, char *text,
                     size_t size);
 

@@ -9,7 +9,11 @@
 #include "base/memory.h"
 #include "base/saturating.h"
 
-enum { ALIGNED = 64 };
+enum {
+  ALIGNED = 64,
+  BEHIND =
+      4096 /* bytes behind the last copy: where nothing may be touched, vectors that end there are slow */
+};
 
 int64_t cold_bytes(const struct machine *machine, int threads) {
   int64_t own = saturating_mul(machine->l2, threads > 1 ? threads : 1);
@@ -45,7 +49,7 @@ bool cold_open(struct cold *c, const struct block *const *blocks, int count, int
   if (!c->set) c->set = ALIGNED;
   c->sets = int_max(2, (bytes + (int64_t)c->set - 1) / (int64_t)c->set);
   c->step = choose_step(c->sets);
-  c->mapped = (size_t)c->sets * c->set;
+  c->mapped = (size_t)c->sets * c->set + BEHIND;
   void *map = mmap(NULL, c->mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (map == MAP_FAILED) {
     cold_close(c);

@@ -2,6 +2,7 @@
 #include "run/compiler.h"
 
 #include <ctype.h>
+#include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,8 +17,10 @@ enum {
   OBJECT_MOST = 256 << 20, /* bytes of a file that a compiler writes */
   MEMORY_MOST = 4,         /* GiB for a compiler */
   FILE_SECONDS = 60,
-  FLAGS = 160,    /* bytes */
-  NAME_MOST = 200 /* bytes of a function's name */
+  TRIAL_SECONDS = 10, /* of processor time to load a shared object */
+  TRIAL_FILE = 4096,  /* bytes that OpenMP's library may write meanwhile */
+  FLAGS = 160,        /* bytes */
+  NAME_MOST = 200     /* bytes of a function's name */
 };
 
 /* Rows of flags from the best to the plainest: the first that works is used. gcc -O3 peels short loops of
@@ -54,23 +57,32 @@ struct compiler {
   char *command;  /* as it was given */
   size_t program; /* the length of its first word, a path that may hold blanks */
   char *cache;
-  double seconds;
-  char version[256]; /* the first line of --version */
+  double seconds, wall; /* of a file; the second is in proportion to the first */
+  char version[256];    /* the first line of --version */
   char flags[FLAGS];
   char *text;
   uint64_t machine; /* a hash of what -march=native looks at */
-  bool quick;
+  bool quick, tried;
 };
 
 /* ---- one call -------------------------------------------------------------------------------- */
 
 static const char blanks[] = " \t\n";
 
+/* How long a call may take: of processor time; by the clock, 0 for CHILD_WALL times as long; and until when. */
+struct patience {
+  double seconds, wall, until;
+};
+
 /* Runs the compiler's command with these words more. */
 static canvas_status run_words(canvas_context *ctx, const struct compiler *c, const char *more,
-                               const char *folder, double seconds, struct child_end *end) {
-  const struct child_limits limits = {
-      .seconds = seconds, .memory = (int64_t)MEMORY_MOST << 30, .file = OBJECT_MOST};
+                               const char *folder, const struct patience *patience,
+                               struct child_end *end) {
+  const struct child_limits limits = {.seconds = patience->seconds,
+                                      .wall = patience->wall,
+                                      .until = patience->until,
+                                      .memory = (int64_t)MEMORY_MOST << 30,
+                                      .file = OBJECT_MOST};
   struct buf line = {0};
   char *words[WORDS + 1], *rest;
   int count = 0;
@@ -102,9 +114,8 @@ static const char *telling_line(char *said) {
   return last;
 }
 
-static void explain_end(const char *command, const struct child_end *end, double seconds, char *out,
-                        size_t size) {
-  const struct child_limits limits = {.seconds = seconds, .memory = (int64_t)MEMORY_MOST << 30};
+static void explain_end(const char *command, const struct child_end *end, char *out, size_t size) {
+  const struct child_limits limits = {.memory = (int64_t)MEMORY_MOST << 30};
   char how[256], said[CHILD_SAID];
   child_describe(end, &limits, how, sizeof how);
   memcpy(said, end->said, sizeof said);
@@ -178,12 +189,13 @@ static bool check_made(const struct compiler *c, const char *work, const char *f
 /* What is made of a text: the end of the compiler's command line, and the file that it writes. */
 struct making {
   const char *words, *file;
+  bool shared;                 /* the file is loaded, not linked */
   const struct linked *linked; /* objects whose paths stand in the file `objects`; or NULL */
 };
 static const struct making shared_object = {"-shared -fPIC -w -o unit.so unit.c -lm", "unit.so",
-                                            NULL};
+                                            true, NULL};
 static const struct making linker_object = {"-c -fPIC -fvisibility=hidden -w -o unit.o unit.c",
-                                            "unit.o", NULL};
+                                            "unit.o", false, NULL};
 
 /* The paths as both compilers read them, who take a blank in a path as the end of it. */
 static canvas_status write_objects(canvas_context *ctx, const struct linked *linked,
@@ -203,64 +215,118 @@ static canvas_status write_objects(canvas_context *ctx, const struct linked *lin
   return status;
 }
 
+/* What is compiled in one call, and how. */
+struct call {
+  const struct making *making;
+  const char *text;
+  size_t length;
+  bool threads;
+  struct patience patience;
+};
+
 /* Compiles unit.c in the work folder. A compiler that fails leaves its reasons in `out`. */
-static canvas_status compile(canvas_context *ctx, const struct compiler *c,
-                             const struct making *making, const char *work, bool threads,
-                             double seconds, bool *made, struct object *out) {
+static canvas_status compile(canvas_context *ctx, const struct compiler *c, const struct call *call,
+                             const char *work, bool *made, struct object *out) {
   struct child_end end;
   struct buf words = {0};
-  *made = false;
-  buf_printf(&words, "%.*s %s", flags_length(c, threads), c->flags, making->words);
-  canvas_status status = run_words(ctx, c, words.text, work, seconds, &end);
+  buf_printf(&words, "%.*s %s", flags_length(c, call->threads), c->flags, call->making->words);
+  canvas_status status = run_words(ctx, c, words.text, work, &call->patience, &end);
   buf_free(&words);
   if (status != CANVAS_OK) return status;
   memcpy(out->said, end.said, sizeof out->said);
   out->hung = end.how == CHILD_OUT_OF_TIME;
   if (end.how != CHILD_EXITED || end.code)
-    explain_end(c->command, &end, seconds, out->message, sizeof out->message);
+    explain_end(c->command, &end, out->message, sizeof out->message);
   else
-    *made = check_made(c, work, making->file, out);
+    *made = check_made(c, work, call->making->file, out);
   return CANVAS_OK;
 }
 
-static canvas_status compile_and_keep(canvas_context *ctx, const struct compiler *c,
-                                      const struct making *making, const char *text, size_t length,
-                                      bool threads, double seconds, struct object *out) {
-  char *work;
+static int load_once(void *data) {
+  return dlopen(data, RTLD_NOW | RTLD_LOCAL) ? 0 : 1;
+}
+
+/* Loads the new file in a child: what ends a process that loads it never gets into the cache. What is merely
+ * rejected may be of another machine. */
+static canvas_status try_to_load(canvas_context *ctx, const struct call *call, const char *work,
+                                 bool *made, struct object *out) {
+  const struct child_limits limits = {.seconds = TRIAL_SECONDS, .file = TRIAL_FILE};
+  struct child_end end;
+  char how[256];
+  char *path = path_join(work, call->making->file);
+  canvas_status status = child_call(ctx, load_once, path, &limits, &end);
+  mem_free(path);
+  *made = status == CANVAS_OK && end.how == CHILD_EXITED;
+  if (status != CANVAS_OK || *made) return status;
+  child_describe(&end, &limits, how, sizeof how);
+  snprintf(out->message, sizeof out->message, "what was compiled cannot be loaded: it %s", how);
+  return CANVAS_OK;
+}
+
+static canvas_status compile_in(canvas_context *ctx, const struct compiler *c,
+                                const struct call *call, const char *work, struct object *out) {
   bool made = false;
-  TRY(cache_work(ctx, c->cache, &work));
   char *file = path_join(work, "unit.c");
-  canvas_status status = file_write(ctx, file, text, length);
-  if (status == CANVAS_OK && making->linked) status = write_objects(ctx, making->linked, work);
-  if (status == CANVAS_OK) status = compile(ctx, c, making, work, threads, seconds, &made, out);
-  if (made) status = cache_keep(ctx, c->cache, text, length, work, making->file, &out->path);
+  canvas_status status = file_write(ctx, file, call->text, call->length);
   mem_free(file);
-  cache_work_end(work);
+  if (status == CANVAS_OK && call->making->linked)
+    status = write_objects(ctx, call->making->linked, work);
+  if (status == CANVAS_OK) status = compile(ctx, c, call, work, &made, out);
+  if (made && c->tried && call->making->shared) status = try_to_load(ctx, call, work, &made, out);
+  if (made && status == CANVAS_OK)
+    status =
+        cache_keep(ctx, c->cache, call->text, call->length, work, call->making->file, &out->path);
   return status;
 }
 
-/* At most `seconds`. */
-static double time_left(double until, double seconds) {
-  if (child_stopped()) return 0;
-  return until ? fmin(seconds, until - clock_wall()) : seconds;
+/* Where somebody has removed the work folder meanwhile, once more in one outside of the cache. */
+static canvas_status compile_and_keep(canvas_context *ctx, const struct compiler *c,
+                                      const struct call *call, struct object *out) {
+  canvas_status status = CANVAS_OK;
+  for (int outside = 0; outside < 2; outside++) {
+    char *work;
+    memset(out, 0, sizeof *out);
+    TRY(outside ? cache_work_outside(ctx, &work) : cache_work(ctx, c->cache, &work));
+    status = compile_in(ctx, c, call, work, out);
+    bool gone = !out->path && cache_work_gone(work);
+    cache_work_end(work);
+    if (!gone) break;
+  }
+  return status;
+}
+
+/* So much of the time of a file. */
+static struct patience patience_of(const struct compiler *c, double part) {
+  return (struct patience){part * c->seconds, part * c->wall, 0};
+}
+
+/* Half of it for each file that hung before, down to a twelfth. */
+static struct patience patience_after(const struct compiler *c, int hung) {
+  return patience_of(c, fmax(ldexp(1, -hung), 1. / 12));
+}
+
+/* Whether there is time; sets the end of it. */
+static bool has_time(double until, struct patience *patience) {
+  patience->until = until;
+  return !child_stopped() && (!until || clock_wall() < until);
 }
 
 static canvas_status build_file(canvas_context *ctx, const struct compiler *c,
-                                const struct source *sources, int count, double seconds,
+                                const struct source *sources, int count, struct patience patience,
                                 double until, struct object *out) {
-  double left = time_left(until, seconds);
-  size_t length;
+  struct call call = {
+      .making = &shared_object, .threads = has_threads(sources, count), .patience = patience};
   memset(out, 0, sizeof *out);
-  bool threads = has_threads(sources, count);
-  char *text = write_file(c, sources, count, threads, &length);
+  char *text = write_file(c, sources, count, call.threads, &call.length);
   canvas_status status = CANVAS_OK;
-  out->path = cache_find(c->cache, text, length);
+  call.text = text;
+  out->path = cache_find(c->cache, text, call.length);
   out->cached = out->path != NULL;
-  if (!out->cached && left <= 0)
+  if (!out->cached && !has_time(until, &call.patience))
     snprintf(out->message, sizeof out->message, "there was no time left to compile it");
   else if (!out->cached)
-    status = compile_and_keep(ctx, c, &shared_object, text, length, threads, left, out);
-  out->late = !out->path && time_left(until, seconds) <= 0;
+    status = compile_and_keep(ctx, c, &call, out);
+  out->late = !out->path && !has_time(until, &call.patience);
   mem_free(text);
   return status;
 }
@@ -282,19 +348,20 @@ static void put_object_key(const struct compiler *c, const char *text, bool thre
 
 static canvas_status make_object(canvas_context *ctx, const struct compiler *c,
                                  const struct making *making, const struct buf *key, bool threads,
-                                 double seconds, struct object *out) {
+                                 struct patience patience, struct object *out) {
+  const struct call call = {making, key->text, key->length, threads, patience};
   memset(out, 0, sizeof *out);
   out->path = cache_find(c->cache, key->text, key->length);
   out->cached = out->path != NULL;
-  if (out->cached) return CANVAS_OK;
-  return compile_and_keep(ctx, c, making, key->text, key->length, threads, seconds, out);
+  return out->cached ? CANVAS_OK : compile_and_keep(ctx, c, &call, out);
 }
 
 canvas_status compiler_object(canvas_context *ctx, const struct compiler *c, const char *text,
-                              bool threads, struct object *out) {
+                              bool threads, int hung, struct object *out) {
   struct buf key = {0};
   put_object_key(c, text, threads, &key);
-  canvas_status status = make_object(ctx, c, &linker_object, &key, threads, c->seconds, out);
+  canvas_status status =
+      make_object(ctx, c, &linker_object, &key, threads, patience_after(c, hung), out);
   buf_free(&key);
   return status;
 }
@@ -308,6 +375,10 @@ bool compiler_has_object(const struct compiler *c, const char *text, bool thread
   return path != NULL;
 }
 
+canvas_status compiler_work(canvas_context *ctx, const struct compiler *c, char **out) {
+  return cache_work(ctx, c->cache, out);
+}
+
 /* The text that is compiled, and behind its end, where no compiler reads it, those of the objects. */
 static void put_linked_key(const struct compiler *c, const struct linked *what, struct buf *out) {
   put_first_line(c, "a network", what->threads, out);
@@ -319,10 +390,11 @@ static void put_linked_key(const struct compiler *c, const struct linked *what, 
 
 canvas_status compiler_link(canvas_context *ctx, const struct compiler *c,
                             const struct linked *what, struct object *out) {
-  const struct making making = {"-shared -fPIC -w -o unit.so unit.c @objects -lm", "unit.so", what};
+  const struct making making = {"-shared -fPIC -w -o unit.so unit.c @objects -lm", "unit.so", true,
+                                what};
   struct buf key = {0};
   put_linked_key(c, what, &key);
-  canvas_status status = make_object(ctx, c, &making, &key, what->threads, c->seconds, out);
+  canvas_status status = make_object(ctx, c, &making, &key, what->threads, patience_of(c, 1), out);
   buf_free(&key);
   return status;
 }
@@ -351,10 +423,10 @@ static int take_group(const struct source *sources, int count, int together) {
 static canvas_status build_alone(canvas_context *ctx, const struct compiler *c,
                                  const struct source *sources, int count, double until,
                                  struct object *objects) {
-  double seconds = c->seconds;
+  int hung = 0;
   for (int i = 0; i < count; i++) {
-    TRY(build_file(ctx, c, &sources[i], 1, seconds, until, &objects[i]));
-    if (objects[i].hung) seconds = fmax(seconds / 2, c->seconds / 12);
+    TRY(build_file(ctx, c, &sources[i], 1, patience_after(c, hung), until, &objects[i]));
+    hung += objects[i].hung;
   }
   return CANVAS_OK;
 }
@@ -363,7 +435,8 @@ static canvas_status build_group(canvas_context *ctx, const struct compiler *c,
                                  const struct source *sources, int count, double until,
                                  struct object *objects) {
   struct object all;
-  TRY(build_file(ctx, c, sources, count, c->seconds * (1 + 0.1 * (count - 1)), until, &all));
+  const struct patience patience = patience_of(c, 1 + 0.1 * (count - 1));
+  TRY(build_file(ctx, c, sources, count, patience, until, &all));
   if (count > 1 && !all.path) return build_alone(ctx, c, sources, count, until, objects);
   for (int i = 0; i < count; i++) {
     objects[i] = all;
@@ -470,7 +543,7 @@ static canvas_status try_flags(canvas_context *ctx, struct compiler *c, const ch
     struct object object;
     if (!set_flags(c, *rows, target)) continue;
     write_text(c);
-    TRY(build_file(ctx, c, &trial, 1, c->seconds, 0, &object));
+    TRY(build_file(ctx, c, &trial, 1, (struct patience){c->seconds, c->seconds, 0}, 0, &object));
     *works = object.path != NULL;
     hangs = object.hung;
     snprintf(why, size, "%.400s", object.message);
@@ -512,9 +585,10 @@ static canvas_status try_command(canvas_context *ctx, struct compiler *c, const 
   c->command = path ? path_absolute(command) : mem_strdup(command);
   c->program = strlen(c->command) - strlen(command) + length;
   *works = false;
-  TRY(run_words(ctx, c, "--version", c->cache, c->seconds, &end));
+  const struct patience patience = {.seconds = c->seconds, .wall = c->seconds};
+  TRY(run_words(ctx, c, "--version", "/", &patience, &end));
   if (end.how != CHILD_EXITED || end.code) {
-    explain_end(c->command, &end, c->seconds, why, size);
+    explain_end(c->command, &end, why, size);
     return CANVAS_OK;
   }
   keep_version(c, end.said);
@@ -551,7 +625,9 @@ canvas_status compiler_open(canvas_context *ctx, const struct compiler_options *
   struct compiler *c = mem_alloc(sizeof *c);
   const char *target = options && options->target ? options->target : "native";
   c->seconds = options && options->seconds > 0 ? options->seconds : FILE_SECONDS;
+  c->wall = options && options->wall > 0 ? options->wall : CHILD_WALL * c->seconds;
   c->quick = options && options->quick;
+  c->tried = options && options->tried;
   c->machine = hash_machine();
   canvas_status status = cache_open(ctx, options ? options->cache : NULL, &c->cache);
   if (status == CANVAS_OK) status = choose(ctx, c, options ? options->command : NULL, target);

@@ -16,8 +16,12 @@ struct compiler_options {
   const char *command; /* "gcc-12 -m64" */
   const char *cache;   /* folder */
   const char *target;  /* for -march; a word; "native" */
-  double seconds;      /* for one file of one source, and a tenth more for each further one; 60 */
-  bool quick; /* clang -O1 where there is one: half of gcc's time, for code about as fast */
+  double
+      seconds; /* of processor time, with all that the compiler starts, for one file of one source,
+                     and a tenth more for each further one: 60 */
+  double wall; /* ... and by the clock: CHILD_WALL times `seconds` */
+  bool tried;  /* a child loads each shared object before it is kept, as this process will */
+  bool quick;  /* clang -O1 where there is one: half of gcc's time, for code about as fast */
 };
 
 struct compiler; /* several threads may use one */
@@ -43,7 +47,7 @@ struct source {
 struct object {
   char *path;  /* of the shared object, which several sources may share; or NULL */
   bool cached; /* it was found in the cache */
-  bool hung;   /* the compiler took longer than its time */
+  bool hung;   /* the compiler took longer than its seconds, of processor time or by the clock */
   bool late;   /* `until` was over before it was compiled */
   char message[MESSAGE_SIZE];
   char said[CHILD_SAID]; /* the end of what the compiler printed where it failed */
@@ -58,17 +62,21 @@ canvas_status compiler_build(canvas_context *ctx, const struct compiler *c,
 void objects_free(struct object *objects, int count);
 
 /* One text as an object for the linker, whose functions are seen by what it is linked with alone. A compiler
- * that fails leaves its reasons in `out`. With `threads` loops run in parallel. */
+ * that fails leaves its reasons in `out`. With `threads` loops run in parallel. After others that `hung` it
+ * gets less time. */
 canvas_status compiler_object(canvas_context *ctx, const struct compiler *c, const char *text,
-                              bool threads, struct object *out);
+                              bool threads, int hung, struct object *out);
 bool compiler_has_object(const struct compiler *c, const char *text, bool threads);
+
+/* A new folder for copies of objects, ended by cache_work_end. */
+canvas_status compiler_work(canvas_context *ctx, const struct compiler *c, char **out);
 
 /* A text and such objects, linked to a shared object. */
 struct linked {
   const char *text;
   int count;
   const char *const *texts;   /* of the objects */
-  const char *const *objects; /* their paths */
+  const char *const *objects; /* paths of copies that nobody else changes */
   bool threads;
 };
 canvas_status compiler_link(canvas_context *ctx, const struct compiler *c,

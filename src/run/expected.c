@@ -17,7 +17,9 @@
 #define BYTES_MOST     ((size_t)4 << 30)  /* of all tensors of a program */
 #define REFERENCE_MOST ((int64_t)3 << 30) /* bytes of all tensors of a reference */
 #define SPOT           0.5                /* seconds */
-#define SMALL          ((size_t)1 << 20)  /* bytes of an input that is timed in another place */
+#define BEHIND_INPUT   ((size_t)2048)     /* bytes of the page behind one where it is timed, ... */
+#define BEHIND_OUTPUT \
+  ((size_t)1024) /* ... others than of inputs, whose addresses code may take for theirs */
 enum { WHOLE = 1 << 16, SAMPLES = 4096, SECONDS = 30 };
 
 /* ---- inputs ---------------------------------------------------------------------------------- */
@@ -46,16 +48,6 @@ static double *fill_input(const struct program *p, int input, uint64_t seed, str
     values[i] = element_get(dtype, b->data, i);
   }
   return values;
-}
-
-/* Before memory that cannot be read, a masked load of the last few elements takes some hundred cycles: a
- * small program is not to be told them as its own. */
-static bool place_for_timing(const struct block *input, struct block *timed) {
-  *timed = *input;
-  if (!input->size || input->size > SMALL) return true;
-  if (!block_new_within(timed, input->size)) return false;
-  memcpy(timed->data, input->data, input->size);
-  return true;
 }
 
 /* ---- their values ---------------------------------------------------------------------------- */
@@ -102,6 +94,7 @@ static canvas_status open_output(struct oracle *q, struct expected_output *o) {
   if (!block_new(&o->memory, (size_t)o->elements * dtype_bytes(o->dtype), true) ||
       !block_new(&o->known, (size_t)count * 3 * 8, false))
     return no_memory(q->ctx, q->program);
+  if (!block_new_timed(&o->memory, BEHIND_OUTPUT, &o->timed)) return no_memory(q->ctx, q->program);
   o->at = (int64_t *)(void *)o->known.data;
   o->want = (double *)(void *)(o->at + count);
   o->bound = o->want + count;
@@ -247,6 +240,7 @@ static void oracle_close(struct oracle *q) {
 
 static void outputs_free(struct expected_output *outputs, int count) {
   for (int i = 0; outputs && i < count; i++) {
+    block_free_timed(&outputs[i].memory, &outputs[i].timed);
     block_free(&outputs[i].memory);
     block_free(&outputs[i].known);
   }
@@ -283,8 +277,10 @@ static canvas_status widen(struct oracle *q, const struct expected *e,
 
 static void share_outputs(const struct expected *e, struct expected_output *wide) {
   for (int i = 0; i < e->outputs; i++) {
+    block_free_timed(&wide[i].memory, &wide[i].timed);
     block_free(&wide[i].memory);
     wide[i].memory = e->output[i].memory;
+    wide[i].timed = e->output[i].timed;
   }
 }
 
@@ -328,7 +324,8 @@ static canvas_status fill(canvas_context *ctx, const struct program *p,
   canvas_status status = CANVAS_OK;
   for (int i = 0; status == CANVAS_OK && i < e->inputs; i++) {
     inputs[i] = fill_input(p, i, options->seed, &e->input[i]);
-    if (!inputs[i] || !place_for_timing(&e->input[i], &e->timed[i])) status = no_memory(ctx, p);
+    if (!inputs[i] || !block_new_timed(&e->input[i], BEHIND_INPUT, &e->timed[i]))
+      status = no_memory(ctx, p);
   }
   if (status == CANVAS_OK) status = fill_outputs(ctx, p, inputs, options, e);
   for (int i = 0; i < e->inputs; i++) mem_free(inputs[i]);
@@ -365,10 +362,11 @@ canvas_status expected_new(canvas_context *ctx, const struct program *p,
 void expected_free(struct expected *e) {
   if (!e) return;
   for (int i = 0; i < e->inputs; i++) {
-    if (e->timed[i].map != e->input[i].map) block_free(&e->timed[i]);
+    block_free_timed(&e->input[i], &e->timed[i]);
     block_free(&e->input[i]);
   }
-  for (int i = 0; e->wide && i < e->outputs; i++) e->wide[i].memory = (struct block){0};
+  for (int i = 0; e->wide && i < e->outputs; i++)
+    e->wide[i].memory = e->wide[i].timed = (struct block){0};
   outputs_free(e->wide, e->outputs);
   outputs_free(e->output, e->outputs);
   mem_free(e->input);
@@ -388,8 +386,18 @@ void expected_seal(const struct expected *e) {
 /* ---- comparing ------------------------------------------------------------------------------- */
 
 void expected_poison(const struct expected *e, int pattern) {
-  for (int i = 0; i < e->outputs; i++)
-    block_poison(&e->output[i].memory, e->output[i].dtype, pattern);
+  for (int i = 0; i < e->outputs; i++) {
+    const struct expected_output *o = &e->output[i];
+    block_poison(&o->memory, o->dtype, pattern);
+    if (o->timed.map != o->memory.map) block_poison(&o->timed, o->dtype, pattern);
+  }
+}
+
+void expected_take_timed(const struct expected *e) {
+  for (int i = 0; i < e->outputs; i++) {
+    const struct expected_output *o = &e->output[i];
+    if (o->timed.map != o->memory.map) memcpy(o->memory.data, o->timed.data, o->memory.size);
+  }
 }
 
 /* "Y[0, 3, 5]" */
@@ -409,6 +417,7 @@ static const char *place_text(const struct expected_output *o, int64_t flat, cha
 
 static bool check_zones(const struct expected_output *o, struct verdict *v) {
   int64_t harm = block_harm(&o->memory);
+  if (!harm && o->timed.map != o->memory.map) harm = block_harm(&o->timed);
   if (!harm) return true;
   verdict_fail(v, FAILED_WRONG, "it writes outside its output: %lld bytes %s '%.40s'",
                (long long)(harm < 0 ? -harm : harm), harm < 0 ? "before" : "past the end of",

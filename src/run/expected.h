@@ -37,9 +37,11 @@ struct expected_output {
   int64_t elements;
   int rank;
   int64_t sizes[PROGRAM_AXES];
-  struct block memory;  /* for a candidate to write to */
-  int64_t count;        /* elements that are known ... */
-  int64_t *at;          /* ... their flat places (NULL: all elements in their order), */
+  struct block memory; /* for a candidate to write to where it is checked, with zones around */
+  struct block
+      timed;     /* ... and where it is timed: `memory`, or a place of its own for a small one */
+  int64_t count; /* elements that are known ... */
+  int64_t *at;   /* ... their flat places (NULL: all elements in their order), */
   double *want, *bound; /* values, and how far from them code may be */
   struct block known;   /* where these three lie */
 };
@@ -69,6 +71,9 @@ void expected_seal(const struct expected *e);
  * them: FAILED_NOT or FAILED_WRONG with the first wrong element. */
 void expected_poison(const struct expected *e, int pattern);
 void expected_compare(const struct expected *e, int pattern, bool winograd, struct verdict *v);
+
+/* What a timed run made of the outputs, to where the others look at it. */
+void expected_take_timed(const struct expected *e);
 
 /* Verdict on a second run, over the other pattern, beside a copy of what the first made of each
  * output: the same, and everything written. */

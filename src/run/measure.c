@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
@@ -16,16 +17,19 @@
 #include "base/memory.h"
 #include "base/saturating.h"
 #include "run/block.h"
+#include "run/cache.h"
 #include "run/child.h"
 #include "run/cold.h"
 #include "run/compiler.h"
+#include "run/sealed.h"
 
 enum { SECONDS = 10, TIMING = 1, REPEATS = 30, REPEATS_LEAST = 5, REPEATS_MOST = 1000 };
 /* Of the best: so slow that five samples are enough, or one. */
 static const double SLOW = 1.25, HOPELESS = 2;
 static const double LONG = 20e-3; /* seconds of a run that needs no other before it */
 enum { CALLS_MOST = 1 << 20 };
-enum { OPENMP_FILE = 4096 }; /* bytes that libomp may write while it is loaded */
+enum { OPENMP_FILE = 4096 };   /* bytes that libomp may write while it is loaded */
+enum { BEHIND_PACKED = 1536 }; /* bytes of the page behind what is prepared, where it is timed */
 #define MEMORY ((int64_t)1 << 30)
 #define THREAD_MEMORY \
   ((int64_t)256 << 20) /* addresses for a thread's stack and its part of the heap */
@@ -64,11 +68,14 @@ struct trial {
   struct answers *answers;
   uint64_t token;
 
+  int *file; /* of each item, as it was opened and checked; -1: it is gone or damaged */
+  struct child_files files; /* all of them */
+
   const struct measure_item *item;
-  double end; /* of clock_wall: the item is killed then */
+  double used; /* processor seconds of the process before the item */
   struct answer *answer;
-  struct block packed; /* what it prepares */
-  void *object;        /* that was loaded */
+  struct block packed, packed_timed; /* what it prepares; and where it is timed */
+  void *object;                      /* that was loaded */
   int (*call)(void *const *pointers);
   void (*free_workspace)(void); /* NULL: the code keeps no memory between calls */
   void (*set_threads)(int);     /* of OpenMP; NULL: the code has no parallel loop */
@@ -118,9 +125,11 @@ static bool load(struct trial *t, struct verdict *v) {
   char name[256];
   setenv("OMP_NUM_THREADS", "1", 1);
   limit_files(OPENMP_FILE);
-  void *object = dlopen(t->item->path, RTLD_NOW | RTLD_LOCAL);
+  canvas_context ctx = {.message = "it is not in the cache any more, or was damaged"};
+  int file = t->file[t->item - t->items];
+  void *object = file < 0 ? NULL : sealed_load(&ctx, file, t->item->path);
   if (!object) {
-    verdict_fail(v, FAILED_LOAD, "%.900s", dlerror());
+    verdict_fail(v, FAILED_LOAD, "%.900s", ctx.message);
     return false;
   }
   snprintf(name, sizeof name, "%s%s", COMPILER_CALL, t->item->function);
@@ -142,8 +151,9 @@ static int blocks_of(const struct trial *t, bool timed, const struct block **out
   int at = 0;
   for (int i = 0; i < t->e->inputs; i++)
     if (!p || p->rest[i]) out[at++] = &inputs[i];
-  if (p) out[at++] = &t->packed;
-  for (int i = 0; i < t->e->outputs; i++) out[at++] = &t->e->output[i].memory;
+  if (p) out[at++] = timed ? &t->packed_timed : &t->packed;
+  for (int i = 0; i < t->e->outputs; i++)
+    out[at++] = timed ? &t->e->output[i].timed : &t->e->output[i].memory;
   return at;
 }
 
@@ -173,9 +183,13 @@ static bool prepare(struct trial *t, struct verdict *v) {
     verdict_fail(v, FAILED_RUN, "it answers %d where it prepares", status);
   else if (block_harm(&t->packed))
     verdict_fail(v, FAILED_WRONG, "it writes outside of what it prepares");
+  else if (!block_new_timed(&t->packed, BEHIND_PACKED, &t->packed_timed))
+    verdict_fail(v, FAILED_MEMORY, "there is no memory for what it prepares");
+  if (v->failure) return false;
   block_seal(&t->packed);
+  block_seal(&t->packed_timed);
   set_pointers(t, false);
-  return !v->failure;
+  return true;
 }
 
 /* One run over a pattern of poison; false if the function says it failed. */
@@ -238,21 +252,55 @@ static bool is_slow(const struct measure_limits *l, int samples, double fastest)
   return fastest > (samples < REPEATS_LEAST ? HOPELESS : SLOW) * l->best;
 }
 
+static double processor_time(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* When samples began. */
+struct since {
+  double clock, used; /* clock_wall, and processor_time */
+};
+
 /* Is there time for one more of those that took so long until now? A slow one is known by the samples
  * that it had, not killed. */
-static bool has_time(const struct trial *t, double since, int samples) {
-  double now = clock_wall();
-  return now + 1.5 * (now - since) / samples < t->end;
+static bool has_time(const struct trial *t, struct since since, int samples) {
+  double now = clock_wall(), used = processor_time();
+  bool late = t->limits.until && now + 1.5 * (now - since.clock) / samples >= t->limits.until;
+  return !late && used + 1.5 * (used - since.used) / samples <
+                      t->used + t->limits.seconds * t->limits.threads;
+}
+
+/* Calls of which a sample is, where one takes so long. */
+static int choose_calls(double one) {
+  return one < SAMPLE ? (int)fmin(CALLS_MOST, ceil(SAMPLE / fmax(one, 1e-9))) : 1;
+}
+
+/* Seconds of a run, and how many of them are a sample: the first touches memory that it has not had before, and
+ * a sample of few calls is mostly the clock's, so both are looked at until a sample is long enough. */
+static double choose_sample(const struct trial *t, struct cold *cold, double once, int *calls) {
+  double one = once;
+  bool again = true;
+  *calls = 0;
+  while (again) {
+    int more = choose_calls(one);
+    again = more > *calls && more > 1;
+    *calls = more > *calls ? more : *calls;
+    one = sample(t, cold, *calls);
+    again = again && one * *calls < SAMPLE / 2;
+  }
+  return one;
 }
 
 /* Sorted; how many. */
 static int take_samples(const struct trial *t, struct cold *cold, double *times,
                         struct verdict *v) {
-  double since = clock_wall();
+  const struct since since = {clock_wall(), processor_time()};
   double once = sample(t, cold, 1); /* thrown away but for the choice, */
   bool warm = !cold && once > LONG; /* unless the two runs that were checked are enough before it */
-  int calls = once < SAMPLE ? (int)fmin(CALLS_MOST, ceil(SAMPLE / fmax(once, 1e-9))) : 1;
-  double fastest = warm ? once : sample(t, cold, calls);
+  int calls = 1;
+  double fastest = warm ? once : choose_sample(t, cold, once, &calls);
   int most = choose_repeats(&t->limits, fastest * calls), count = 0;
   if (isnan(fastest)) verdict_fail(v, FAILED_RUN, "it answered with an error while it was timed");
   times[count++] = fastest;
@@ -306,6 +354,7 @@ static void judge(struct trial *t, struct verdict *v) {
   spoil_memory(0);
   set_pointers(t, true);
   take_time(t, v);
+  expected_take_timed(t->e);
   if (!v->failure) expected_repeat(t->e, t->first, v);
   take_cold(t, v);
 }
@@ -339,6 +388,7 @@ static void take_turn(const struct trial *t, int i, int round, bool last) {
   t->times[i * t->limits.turns + round] = isnan(time) ? TURN_FAILED : time;
   if (!last) return;
   struct verdict v = {.failure = FAILED_NOT};
+  expected_take_timed(t->e);
   expected_compare(t->e, 0, t->items[i].winograd, &v);
   if (v.failure) t->times[i * t->limits.turns + round] = TURN_WRONG;
 }
@@ -369,17 +419,17 @@ static void take_turns(const struct trial *t) {
 static bool serve(struct trial *t, int i) {
   struct verdict v = {.failure = FAILED_NOT};
   t->item = &t->items[i];
-  t->end = clock_wall() + t->limits.seconds;
-  if (t->limits.until) t->end = fmin(t->end, t->limits.until);
+  t->used = processor_time();
   t->free_workspace = NULL;
   t->answer = &t->answers->of[i];
   t->answers->at = i;
   judge(t, &v);
   if (t->waiting) {
     keep_waiting(t, i, &v);
-    t->packed = (struct block){0};
+    t->packed = t->packed_timed = (struct block){0};
   } else {
     if (t->free_workspace) t->free_workspace();
+    block_free_timed(&t->packed, &t->packed_timed);
     block_free(&t->packed);
   }
   measure_best(&t->limits, &v);
@@ -513,10 +563,12 @@ static canvas_status run_child(canvas_context *ctx, struct trial *t, struct verd
   t->answers->at = t->from;
   t->answers->turn = -1;
   const struct child_limits limits = {
-      .seconds = fmin(left, t->limits.seconds),
+      .seconds = t->limits.seconds,
+      .wall = t->limits.wall,
       .threads = threads,
       .memory = t->limits.memory + (threads - 1) * THREAD_MEMORY + cold_memory(t),
       .file = OPENMP_FILE,
+      .files = &t->files,
       .step = &t->answers->at,
       .steps = t->limits.turns ? count : count - 1,
       .until = t->limits.until};
@@ -532,6 +584,22 @@ static canvas_status no_memory(canvas_context *ctx) {
   return fail(ctx, CANVAS_IO, "there is no memory to run a candidate");
 }
 
+/* Each object once: whoever removes it from the cache then does no harm. */
+static void open_files(struct trial *t) {
+  t->file = mem_alloc(((size_t)t->count + 1) * sizeof *t->file);
+  for (int i = 0; i < t->count; i++) {
+    bool same = i && !strcmp(t->items[i].path, t->items[i - 1].path);
+    t->file[i] = same ? t->file[i - 1] : cache_open_object(t->items[i].path);
+    if (t->file[i] >= 0) child_keep(&t->files, t->file[i]);
+  }
+}
+
+static void close_files(struct trial *t) {
+  for (int i = 0; i < t->files.count; i++) close(t->files.data[i]);
+  mem_free(t->files.data);
+  mem_free(t->file);
+}
+
 canvas_status measure(canvas_context *ctx, const struct expected *e,
                       const struct measure_item *items, int count,
                       const struct measure_limits *limits, struct verdict *verdicts) {
@@ -541,6 +609,7 @@ canvas_status measure(canvas_context *ctx, const struct expected *e,
   canvas_status status = CANVAS_OK;
   if (limits) t.limits = *limits;
   fill_limits(&t.limits);
+  open_files(&t);
   t.pointers = mem_alloc((size_t)(e->inputs + e->outputs + 2) * sizeof *t.pointers);
   t.blocks = mem_alloc((size_t)(e->inputs + e->outputs + 2) * sizeof *t.blocks);
   t.first = mem_alloc((size_t)(e->outputs + 1) * sizeof *t.first);
@@ -558,6 +627,7 @@ canvas_status measure(canvas_context *ctx, const struct expected *e,
     status = run_child(ctx, &t, verdicts);
   }
   if (status == CANVAS_OK) keep_turns(&t, verdicts);
+  close_files(&t);
   memory_unshare(t.times, turns);
   memory_unshare(t.answers, size);
   for (int i = 0; i < e->outputs; i++) mem_free(t.first[i]);

@@ -4,6 +4,8 @@
  *          -> run over the second, malloc's memory poisoned both times -> the same, all written
  *          -> warm up (not what takes 20 ms) -> timed samples -> the outputs are still the same
  *
+ * Tensors are checked beside memory that nobody may touch and timed where there is none near (block_new_timed).
+ *
  * Time is processor time of the thread, the only one that runs: other work on the machine moves it
  * little. Of several threads it is wall-clock; the first run is one thread's then, so that all others
  * show that the result does not depend on their number. A sample is one call, or as many as take 20 us
@@ -26,7 +28,8 @@
 
 /* 0: what stands behind. */
 struct measure_limits {
-  double seconds; /* of a candidate: 10 */
+  double seconds; /* of processor time of a candidate, for each thread: 10 */
+  double wall;    /* ... and by the clock: CHILD_WALL times `seconds` */
   int64_t memory; /* bytes beside the tensors: 1 GiB */
   double timing;  /* seconds for the timed samples: 1 */
   int repeats;    /* samples: 30; 1 to 1000 */

@@ -4,14 +4,19 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "bind/loop_tree.h"
 #include "emit/emit.h"
+#include "run/cache.h"
 #include "run/child.h"
+#include "run/sealed.h"
 #include "run/widened.h"
 
 static const char function[] = "canvas_reference";
+
+enum { AGAIN = 3 }; /* times that an object is made which somebody removes before it is open */
 
 /* What the child does not do well. */
 enum { NO_OBJECT = 1, NO_MEMORY, NO_ANSWER };
@@ -25,6 +30,7 @@ struct run {
   struct widened widened;
   int *outputs, count; /* tensors: the values, then the bounds that there are */
   struct object object;
+  int file;                  /* of it */
   const struct block *known; /* by output of the program under test */
   int known_count;
 };
@@ -73,7 +79,8 @@ static int work(void *data) {
   const struct run *r = data;
   char name[64] = COMPILER_CALL;
   int (*call)(void *const *);
-  void *object = dlopen(r->object.path, RTLD_NOW | RTLD_LOCAL);
+  canvas_context ctx;
+  void *object = sealed_load(&ctx, r->file, r->object.path);
   if (!object) return NO_OBJECT;
   strncat(name, function, sizeof name - sizeof COMPILER_CALL);
   *(void **)&call = dlsym(object, name);
@@ -83,12 +90,14 @@ static int work(void *data) {
 /* ---- in the parent --------------------------------------------------------------------------- */
 
 static canvas_status run_child(canvas_context *ctx, struct run *r) {
-  const struct child_limits limits = {.seconds = r->limits->seconds,
-                                      .memory = 3 * r->limits->memory};
+  const struct child_files files = {.data = &r->file, .count = 1};
+  const struct child_limits limits = {
+      .seconds = r->limits->seconds, .memory = 3 * r->limits->memory, .files = &files};
   struct child_end end;
   char how[256];
   TRY(child_call(ctx, work, r, &limits, &end));
   if (end.how == CHILD_EXITED && !end.code) return CANVAS_OK;
+  cache_drop(r->object.path);
   child_describe(&end, &limits, how, sizeof how);
   return fail(ctx, CANVAS_IO, "the compiled reference %s", how);
 }
@@ -101,7 +110,12 @@ static canvas_status compile(canvas_context *ctx, struct run *r, const struct ma
   canvas_status status = emit_c(ctx, tree, &options, &text);
   loop_tree_free(tree);
   const struct source source = {text.text, function, r->program.inputs.count + r->count, NULL, 0};
-  if (status == CANVAS_OK) status = compiler_build(ctx, r->compiler, &source, 1, 1, 0, &r->object);
+  for (int again = 0; status == CANVAS_OK && r->file < 0 && again < AGAIN; again++) {
+    objects_free(&r->object, 1);
+    status = compiler_build(ctx, r->compiler, &source, 1, 1, 0, &r->object);
+    if (status != CANVAS_OK || !r->object.path) break;
+    r->file = cache_open_object(r->object.path);
+  }
   buf_free(&text);
   if (status != CANVAS_OK || r->object.path) return status;
   return fail(ctx, CANVAS_IO, "the reference does not compile: %.800s", r->object.message);
@@ -135,10 +149,12 @@ canvas_status reference_new(canvas_context *ctx, const struct compiler *c,
                   .inputs = inputs,
                   .compiler = c,
                   .limits = limits,
+                  .file = -1,
                   .program = *rounding->program,
                   .known = known};
   list_outputs(&r);
   canvas_status status = make(ctx, &r);
+  if (r.file >= 0) close(r.file);
   objects_free(&r.object, 1);
   widened_free(&r.widened);
   mem_free(r.outputs);

@@ -9,10 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "run/cache.h"
 #include "run/child.h"
+#include "run/sealed.h"
 #include "tune/rates_probes.h"
 
 enum { ROUNDS = 7, TOGETHER = 16, TEXT_MOST = 1 << 14, ALIGNMENT = 4096 };
@@ -23,7 +25,8 @@ static const double SAMPLE = 150e-6; /* seconds of one probe in a round */
 struct run {
   const struct probes *probes;
   const struct object *objects;
-  double *best; /* seconds of a call by probe, in shared memory; 0: none yet */
+  int file[PROBES_MOST]; /* of each object */
+  double *best;          /* seconds of a call by probe, in shared memory; 0: none yet */
   int (*call[PROBES_MOST])(void *const *pointers);
   float *x, *y, *stream;
 };
@@ -35,8 +38,9 @@ static double thread_time(void) {
 }
 
 static bool load(struct run *r, int i) {
+  canvas_context ctx;
   char name[64];
-  void *object = dlopen(r->objects[i].path, RTLD_NOW | RTLD_LOCAL);
+  void *object = sealed_load(&ctx, r->file[i], r->objects[i].path);
   snprintf(name, sizeof name, "%s%s", COMPILER_CALL, r->probes->list[i].name);
   if (object) *(void **)&r->call[i] = dlsym(object, name);
   return r->call[i] != NULL;
@@ -84,17 +88,35 @@ static int work(void *data) {
 
 /* ---- in the parent --------------------------------------------------------------------------- */
 
+static bool run_opened(canvas_context *ctx, struct run *r, double *best) {
+  struct child_files files = {0};
+  struct child_end end = {.how = CHILD_CRASHED};
+  for (int i = 0; i < r->probes->count; i++) child_keep(&files, r->file[i]);
+  const struct child_limits limits = {.seconds = 20, .files = &files};
+  size_t size = PROBES_MOST * sizeof *best;
+  r->best = memory_shared(size);
+  if (r->best && child_call(ctx, work, r, &limits, &end) == CANVAS_OK) memcpy(best, r->best, size);
+  memory_unshare(r->best, size);
+  mem_free(files.data);
+  return end.how == CHILD_EXITED && !end.code && best[0] > 0;
+}
+
+/* Objects that do not do are forgotten: the next process compiles them anew. */
 static bool run_probes(canvas_context *ctx, const struct probes *probes,
                        const struct object *objects, double *best) {
-  const struct child_limits limits = {.seconds = 20};
-  struct child_end end;
-  size_t size = PROBES_MOST * sizeof *best;
-  struct run r = {.probes = probes, .objects = objects, .best = memory_shared(size)};
-  if (!r.best) return false;
-  canvas_status status = child_call(ctx, work, &r, &limits, &end);
-  memcpy(best, r.best, size);
-  memory_unshare(r.best, size);
-  return status == CANVAS_OK && end.how == CHILD_EXITED && !end.code && best[0] > 0;
+  struct run r = {.probes = probes, .objects = objects};
+  bool good = true;
+  best[0] = 0;
+  for (int i = 0; i < probes->count; i++) {
+    r.file[i] = cache_open_object(objects[i].path);
+    good = good && r.file[i] >= 0;
+  }
+  good = good && run_opened(ctx, &r, best);
+  for (int i = 0; i < probes->count; i++) {
+    if (r.file[i] >= 0) close(r.file[i]);
+    if (!good) cache_drop(objects[i].path);
+  }
+  return good;
 }
 
 static bool compile_probes(canvas_context *ctx, const struct compiler *compiler,
@@ -145,8 +167,10 @@ static void print_key(const struct machine *machine, const struct compiler *comp
 static bool find_kept(const char *cache, const struct buf *key, struct rates *out) {
   struct buf text = {0};
   char *path = cache_find(cache, key->text, key->length);
-  bool good = path && file_read(path, TEXT_MOST, &text) && text.text &&
+  int file = path ? cache_open_object(path) : -1;
+  bool good = file >= 0 && sealed_read(file, TEXT_MOST, &text) && text.text &&
               rates_parse(text.text, text.length, out);
+  if (file >= 0) close(file);
   if (path && !good) cache_drop(path);
   buf_free(&text);
   mem_free(path);

@@ -133,9 +133,9 @@ static const struct {
     {"a write to a constant", write_constant, CHILD_CRASHED, SIGSEGV, "crashed at address 0x"},
     {"stack overflow", overflow, CHILD_CRASHED, SIGSEGV, "crashed: its stack overflowed"},
     {"abort", do_abort, CHILD_CRASHED, SIGABRT, "crashed (abort, 6)"},
-    {"an endless loop", spin, CHILD_OUT_OF_TIME, -1, "ran longer than 0.3 s"},
-    {"sleep", sleep_long, CHILD_OUT_OF_TIME, -1, "ran longer than 0.3 s"},
-    {"deaf and dumb", ignore_all, CHILD_OUT_OF_TIME, -1, "ran longer than 0.3 s"},
+    {"an endless loop", spin, CHILD_OUT_OF_TIME, -1, "ran longer than 0.3 s of processor time"},
+    {"sleep", sleep_long, CHILD_OUT_OF_TIME, -1, "ran longer than 1.5 s by the clock"},
+    {"deaf and dumb", ignore_all, CHILD_OUT_OF_TIME, -1, "ran longer than 1.5 s by the clock"},
     {"a hog", hog, CHILD_OUT_OF_MEMORY, -1, "took more memory than there is (the limit is 64 MiB)"},
     {"a hog at once", hog_at_once, CHILD_OUT_OF_MEMORY, -1, "took more memory than there is"},
     {"a hog of maps", hog_maps, CHILD_OUT_OF_MEMORY, -1, "took more memory than there is"},
@@ -146,7 +146,7 @@ static const struct {
 };
 
 static void ends(void **state) {
-  const struct child_limits limits = {.seconds = 0.3, .memory = 64 << 20};
+  const struct child_limits limits = {.seconds = 0.3, .wall = 1.5, .memory = 64 << 20};
   const struct child_limits long_timeout = {.seconds = 30, .memory = 64 << 20};
   static const char constant[] = "constant";
   dup2(1, 9);  // a file the child must not have
@@ -233,26 +233,43 @@ static const struct {
   enum child_how how;
   int code;
   const char *said;
+  double wall;
 } programs[] = {
     {"a program",
      {"sh", "-c", "pwd; echo $TMPDIR $LC_ALL; exit 4"},
      CHILD_EXITED,
      4,
-     "/tmp\n/tmp C\n"},
+     "/tmp\n/tmp C\n",
+     0},
     {"none",
      {"canvas-no-such-program"},
      CHILD_EXITED,
      CHILD_NO_PROGRAM,
-     "No such file or directory"},
-    {"no program", {"/tmp"}, CHILD_EXITED, CHILD_NO_PROGRAM, "Permission denied"},
-    {"a hang", {"sleep", "1000"}, CHILD_OUT_OF_TIME, SIGKILL, ""},
-    {"a hang below", {"sh", "-c", "sleep 1000; true"}, CHILD_OUT_OF_TIME, SIGKILL, ""},
-    {"a kill", {"sh", "-c", "kill -9 $$"}, CHILD_CRASHED, SIGKILL, ""},
+     "No such file or directory",
+     0},
+    {"no program", {"/tmp"}, CHILD_EXITED, CHILD_NO_PROGRAM, "Permission denied", 0},
+    {"a hang", {"sleep", "1000"}, CHILD_OUT_OF_TIME, SIGKILL, "", 0.5},
+    {"a hang below", {"sh", "-c", "sleep 1000; true"}, CHILD_OUT_OF_TIME, SIGKILL, "", 0.5},
+    {"a loop", {"sh", "-c", "while :; do :; done"}, CHILD_OUT_OF_TIME, SIGKILL, "", 30},
+    {"a loop below",
+     {"sh", "-c", "sh -c 'while :; do :; done'; true"},
+     CHILD_OUT_OF_TIME,
+     SIGKILL,
+     "",
+     30},
+    {"a loop after others",
+     {"sh", "-c", "(i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done); while :; do :; done"},
+     CHILD_OUT_OF_TIME,
+     SIGKILL,
+     "",
+     30},
+    {"a kill", {"sh", "-c", "kill -9 $$"}, CHILD_CRASHED, SIGKILL, "", 0},
     {"a large file",
      {"sh", "-c", "exec head -c 9000000 /dev/zero >canvas-test-file"},
      CHILD_CRASHED,
      SIGXFSZ,
-     ""},
+     "",
+     0},
 };
 
 // A program begins in its parent's memory.
@@ -262,6 +279,7 @@ static void programs_end(void **state) {
   CHECK_ROWS (programs, row) {
     canvas_context ctx = {.message = ""};
     struct child_limits limits = {.seconds = row->how == CHILD_OUT_OF_TIME ? 0.3 : 30,
+                                  .wall = row->how == CHILD_OUT_OF_TIME ? row->wall : 30,
                                   .file = 1 << 20};
     struct child_end end;
     CHECK_INT(child_exec(&ctx, (char *const *)row->words, "/tmp", &limits, &end), CANVAS_OK,
@@ -269,6 +287,7 @@ static void programs_end(void **state) {
     CHECK_INT(end.how, row->how, row->name);
     CHECK_INT(end.code, row->code, row->name);
     CHECK(strstr(end.said, row->said), row->name);
+    if (row->how == CHILD_OUT_OF_TIME) CHECK_INT(end.processor, row->wall > 1, row->name);
   }
   unlink("/tmp/canvas-test-file");
   CHECK(getenv("TMPDIR") == before, "the variables are the program's");
@@ -398,6 +417,7 @@ static void steps(void **state) {
     struct child_end end;
     volatile int *step = memory_shared(sizeof *step);
     const struct child_limits limits = {.seconds = 1.2,
+                                        .wall = 1.2,
                                         .step = step,
                                         .steps = row->steps,
                                         .until = row->until ? clock_wall() + row->until : 0};
@@ -407,6 +427,65 @@ static void steps(void **state) {
     CHECK_INT(end.how, row->how, row->until ? "until" : "steps");
     memory_unshare((void *)(uintptr_t)step, sizeof *step);
   }
+}
+
+static double spun;  // seconds of processor time of each step
+
+static int spin_steps(void *data) {
+  volatile int *step = data;
+  for (int i = 1; i <= 3; i++) {
+    double end = clock_processor() + spun;
+    while (clock_processor() < end) zero = 0;
+    nanosleep(&(struct timespec){0, 300000000}, NULL);
+    *step = i;
+  }
+  return 0;
+}
+
+// On a loaded machine a child waits for most of its time; only what it computes counts, by step.
+static void processor_time(void **state) {
+  static const struct {
+    double spun;
+    enum child_how how;
+  } spins[] = {{0.15, CHILD_EXITED}, {0.5, CHILD_OUT_OF_TIME}};
+  CHECK_ROWS (spins, row) {
+    canvas_context ctx = {.message = ""};
+    struct child_end end;
+    volatile int *step = memory_shared(sizeof *step);
+    const struct child_limits limits = {.seconds = 0.25, .wall = 30, .step = step, .steps = 3};
+    spun = row->spun;
+    assert_int_equal(child_call(&ctx, spin_steps, (void *)(uintptr_t)step, &limits, &end),
+                     CANVAS_OK);
+    CHECK_INT(end.how, row->how, row->spun > 0.2 ? "0.5 s" : "0.15 s");
+    if (row->how == CHILD_OUT_OF_TIME) assert_true(end.processor);
+    memory_unshare((void *)(uintptr_t)step, sizeof *step);
+  }
+}
+
+static int count_others(void *data) {
+  const struct child_files *files = data;
+  int others = 0;
+  for (int file = 3; file < 256; file++) others += fcntl(file, F_GETFD) >= 0;
+  for (int i = 0; i < files->count; i++) others -= fcntl(files->data[i], F_GETFD) >= 0 ? 1 : 100;
+  return others ? 1 : 0;
+}
+
+// A function has the files that it was given, and no other.
+static void kept_files(void **state) {
+  canvas_context ctx = {.message = ""};
+  struct child_end end;
+  struct child_files files = {0};
+  static const int given[] = {200, 77, 150, 77, 76};
+  for (int i = 0; i < 5; i++) child_keep(&files, dup2(1, given[i]));
+  dup2(1, 78);  // another one
+  CHECK_INT(files.count, 4, "each once");
+  for (int i = 1; i < files.count; i++) CHECK(files.data[i - 1] < files.data[i], "in order");
+  const struct child_limits limits = {.seconds = 30, .files = &files};
+  assert_int_equal(child_call(&ctx, count_others, &files, &limits, &end), CANVAS_OK);
+  CHECK_INT(end.code, 0, "these and no others");
+  for (int i = 0; i < files.count; i++) close(files.data[i]);
+  close(78);
+  mem_free(files.data);
 }
 
 static void write_answer(void *data) {
@@ -424,7 +503,8 @@ static void beside(void **state) {
   memory_unshare(answer, sizeof *answer);
 }
 
-CHECK_MAIN(cmocka_unit_test(ends), cmocka_unit_test(steps), cmocka_unit_test(beside),
-           cmocka_unit_test(rejections), cmocka_unit_test(no_files), cmocka_unit_test(said),
-           cmocka_unit_test(shared), cmocka_unit_test(orphans), cmocka_unit_test(programs_end),
+CHECK_MAIN(cmocka_unit_test(ends), cmocka_unit_test(steps), cmocka_unit_test(processor_time),
+           cmocka_unit_test(kept_files), cmocka_unit_test(beside), cmocka_unit_test(rejections),
+           cmocka_unit_test(no_files), cmocka_unit_test(said), cmocka_unit_test(shared),
+           cmocka_unit_test(orphans), cmocka_unit_test(programs_end),
            cmocka_unit_test(no_variables), cmocka_unit_test(killed_parent))

@@ -17,6 +17,7 @@ static void every_set_comes_before_the_first_again(void **state) {
       {{4, 4, 4}, 192 * 3, 3},
       {{4, 4, 4}, 192 * 3 + 1, 4},
       {{64, 65, 1}, 2560, 10},
+      {{2048, 1024, 1024}, 0, 2},
       {{100, 200, 300}, 704 * 64, 64},
       {{1 << 20, 64, 64}, 1 << 20, 2},
       {{1, 1, 1}, 192 * 1000, 1000},
@@ -31,6 +32,7 @@ static void every_set_comes_before_the_first_again(void **state) {
     }
     CHECK(cold_open(&cold, given, 3, row->bytes), "memory");
     CHECK_INT(cold.sets, row->sets, "sets");
+    CHECK(cold.mapped >= (size_t)cold.sets * cold.set + 64, "no guard right behind the last copy");
     for (int64_t k = 0; k < 2 * row->sets; k++) {
       cold_next(&cold);
       for (int i = 0; i < 3; i++) {

@@ -1,8 +1,10 @@
 // Networks compiled, loaded and run by the public interface: what is given is checked, weights may change,
 // threads may run one network at once.
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "canvas.h"
@@ -118,12 +120,99 @@ static void tells_what_is_damaged(void **state) {
   fputs("nothing", file);
   fclose(file);
   CHECK_INT(canvas_network_code_load(ctx, code, (const void *[]){ones}), CANVAS_IO, "damaged");
-  if (!strstr(canvas_context_message(ctx),
-              "what was compiled cannot be loaded, compile it again: "))
+  if (!strstr(canvas_context_message(ctx), "what was compiled cannot be loaded: '"))
     fail_msg("%s", canvas_context_message(ctx));
   canvas_network_code_free(code);
   code = compiled(n);
   CHECK_INT(canvas_network_code_load(ctx, code, (const void *[]){ones}), CANVAS_OK, "made anew");
+  canvas_network_code_free(code);
+  canvas_network_free(n);
+}
+
+// ---- programs that do not compile ----
+
+static void set_compiler(const char *name, const char *deed) {
+  char path[128];
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  FILE *file = fopen(path, "w");
+  fprintf(file, "#!/bin/sh\n[ $1 = --version ] && exec gcc --version\n%s\nexec gcc \"$@\"\n", deed);
+  fclose(file);
+  chmod(path, 0700);
+  setenv("CANVAS_CC", path, 1);
+}
+
+static void sums_are_right(canvas_network_code *code, const char *label) {
+  const void *inputs[] = {table, rows, ends};
+  float y[2][32] = {{0}};
+  set_numbers(1);
+  CHECK_INT(canvas_network_code_load(ctx, code, (const void *[]){ones}), CANVAS_OK, label);
+  CHECK_INT(canvas_network_code_run(ctx, code, inputs, (void *[]){y}), CANVAS_OK, label);
+  for (int o = 0; o < 32; o++) CHECK(y[0][o] == 200 && y[1][o] == 80, label);
+}
+
+// A compiler that fails on vectors, dies on some of them, or on the first that it sees: the others keep their
+// schedules.
+static void simpler_schedules(void **state) {
+  static const struct {
+    const char *name, *deed;
+    int simpler;  // calls
+  } rows_of[] = {
+      {"no-vectors", "grep -q vector_size unit.c && ! grep -q _load unit.c && exit 1", 2},
+      {"dies", "grep -q vector_size unit.c && ! grep -q _load unit.c && kill -9 $$", 2},
+      {"works", "", 0},
+  };
+  canvas_network *n = network_from(text);
+  CHECK_ROWS (rows_of, row) {
+    canvas_network_code *code;
+    int simpler = 0;
+    set_compiler(row->name, row->deed);
+    code = compiled(n);
+    for (int i = 0; i < 3; i++) simpler += canvas_network_code_call(code, i).simpler;
+    CHECK(row->simpler ? simpler >= row->simpler : !simpler, row->name);
+    sums_are_right(code, row->name);
+    canvas_network_code_free(code);
+  }
+  set_compiler("never", "grep -q layer_ unit.c && exit 1");
+  canvas_network_code *code;
+  CHECK_INT(canvas_network_compile(ctx, n, NULL, &code), CANVAS_IO, "never");
+  CHECK(strstr(canvas_context_message(ctx), "of the network does not compile: "),
+        canvas_context_message(ctx));
+  unsetenv("CANVAS_CC");
+  canvas_network_free(n);
+}
+
+// The object is open from the time when it was compiled.
+static void removed_meanwhile(void **state) {
+  char command[160];
+  canvas_network *n = network_from(text);
+  canvas_network_code *code = compiled(n);
+  snprintf(command, sizeof command, "rm -rf %s/objects", folder);
+  CHECK_INT(system(command), 0, command);
+  sums_are_right(code, "removed");
+  canvas_network_code_free(code);
+  snprintf(command, sizeof command, "rm -rf %s/objects; exec gcc \"$@\"", folder);
+  set_compiler("removing", command);
+  code = compiled(n);
+  sums_are_right(code, "removed again and again");
+  canvas_network_code_free(code);
+  unsetenv("CANVAS_CC");
+  canvas_network_free(n);
+}
+
+static void loads_objects(void **state) {
+  canvas_network *n = network_from(text);
+  canvas_network_code *code = compiled(n);
+  const char *path = canvas_network_code_describe(code).path;
+  void *handle;
+  CHECK_INT(canvas_object_load(ctx, path, &handle), CANVAS_OK, path);
+  CHECK(dlsym(handle, "rows_run"), path);
+  dlclose(handle);
+  chmod(path, 0777);
+  CHECK_INT(canvas_object_load(ctx, path, &handle), CANVAS_IO, path);
+  char message[300];
+  snprintf(message, sizeof message,
+           "'%s' is not in the cache any more, or was damaged: compile it again", path);
+  CHECK_TEXT(canvas_context_message(ctx), message, path);
   canvas_network_code_free(code);
   canvas_network_free(n);
 }
@@ -242,6 +331,9 @@ int main(void) {
       cmocka_unit_test(runs_and_loads_again),
       cmocka_unit_test(checks_what_it_is_given),
       cmocka_unit_test(tells_what_is_damaged),
+      cmocka_unit_test(simpler_schedules),
+      cmocka_unit_test(removed_meanwhile),
+      cmocka_unit_test(loads_objects),
       cmocka_unit_test(several_threads_run_one_network),
       cmocka_unit_test(threads_give_the_same_bits),
       cmocka_unit_test(short_calls_stay_on_one_thread),

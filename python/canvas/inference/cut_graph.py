@@ -50,6 +50,15 @@ class Cut:
     moved: int = 0
     crossings: int = 0
 
+    def give_up(self, name: str, why: str) -> None:
+        """PyTorch computes a part, as the graph has it."""
+        del self.parts[name]
+        nodes = getattr(self.outer, name).graph.nodes
+        self.left[why] += sum(_is_operator(node) for node in nodes)
+        self.moved = self.crossings = 0
+        for part in self.parts.values():
+            _count(self, part)
+
     def told(self) -> str:
         """What stays in PyTorch and what it costs, one line; "" where nothing does."""
         if not self.left:
@@ -125,7 +134,8 @@ def cut_graph(
         if node.op == "call_module":
             _answer_in_order(gm, node)
             cut.parts[node.target] = node
-            _count(cut, node)
+    for node in cut.parts.values():
+        _count(cut, node)
     gm.recompile()
     return cut
 
@@ -219,23 +229,25 @@ def _name(node: Any) -> str:
     return name or getattr(node.target, "__name__", str(node.target))
 
 
+def _is_operator(node: Any) -> bool:
+    return node.op == "call_function" and node.target is not operator.getitem
+
+
 def _count(cut: Cut, part: Any) -> None:
-    """Tensors between this part and operators of PyTorch."""
-    given = [node for node in part.args if node.op == "call_function"]
-    for node in given:
-        source = node.args[0] if node.target is operator.getitem else node
-        if source.op == "call_module":
-            given = [other for other in given if other is not node]
+    """Tensors between this part and what PyTorch computes."""
+    given = [node for node in part.args if _in_pytorch(cut, _base(node))]
     taken = [part, *(user for user in part.users if user.target is operator.getitem)]
     for node in [*given, *taken]:
         value = node.meta.get("val")
-        read = node in given or any(
-            user.op == "call_function" and user.target is not operator.getitem
-            for user in node.users
-        )
+        read = node in given or any(_in_pytorch(cut, user) for user in node.users)
         if read and isinstance(value, torch.Tensor):
             cut.crossings += 1
             cut.moved += value.numel() * value.element_size()
+
+
+def _in_pytorch(cut: Cut, node: Any) -> bool:
+    given_up = node.op == "call_module" and node.target not in cut.parts
+    return _is_operator(node) or given_up
 
 
 def part_program(lifted: LiftedGraph, part: Any) -> tuple[Any, list[str | None]]:

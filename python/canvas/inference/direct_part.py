@@ -67,7 +67,11 @@ def direct_of(cut: Cut, lifted: LiftedGraph) -> DirectPart | None:
     views = [node for node in nodes if node.name in cut.views]
     graphs = ("placeholder", "call_module", "output")
     others = [node for node in nodes if node.op not in graphs and node not in views]
-    if len(calls) != 1 or any(node.target is not operator.getitem for node in others):
+    if (
+        len(calls) != 1
+        or not cut.parts
+        or any(node.target is not operator.getitem for node in others)
+    ):
         return None
     part = getattr(cut.outer, calls[0].target)
     results = {calls[0]: 0} if not others else {node: node.args[1] for node in others}

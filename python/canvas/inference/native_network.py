@@ -6,7 +6,6 @@ The interpreter lock is free while the code runs.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import math
 import os
@@ -19,11 +18,17 @@ from torch import Tensor
 
 from .. import _core
 from ..errors import CanvasError
+from ..nn.compiled import compiled_library
 from . import tensor_access
 from .huge_pages import Memory
 from .new_tensors import empty
+from .told import tell
 
 DTYPES = {"f32": torch.float32, "f64": torch.float64, "bf16": torch.bfloat16, "i32": torch.int32}
+
+
+class NotCompiled(CanvasError):
+    """The compiler does not compile the network, under whatever schedules."""
 
 
 class PackedWeights:
@@ -141,21 +146,21 @@ class NativeNetwork:
             return Memory(self._arena)
 
 
+NO_CODE = re.compile("(program '.*' of )?the network does not compile: ", re.DOTALL)
 RANGE = re.compile(r"in (\w+) i32 \[[^]]*\] (-?\d+)\.\.(-?\d+)")
 
 
 def _compiled(text: str, **options: Any) -> tuple[dict[str, Any], ctypes.CDLL]:
-    """What does not load was damaged in the cache: it is compiled anew, once."""
-    made = _core.network_compile(text, **options)
-    with contextlib.suppress(OSError):
-        return made, ctypes.CDLL(made["path"])
-    with contextlib.suppress(OSError):
-        os.unlink(made["path"])
-    made = _core.network_compile(text, **options)
     try:
-        return made, ctypes.CDLL(made["path"])
-    except OSError as error:
-        raise CanvasError(f"cannot load what was compiled: {error}") from None
+        made, library = compiled_library(lambda: _core.network_compile(text, **options))
+    except CanvasError as error:
+        if NO_CODE.match(str(error)):
+            raise NotCompiled(str(error)) from None
+        raise
+    for program in made["simpler"]:
+        tell(f"canvas: '{program}' gets a simpler schedule: the code of a better one does not "
+             "compile")  # fmt: skip
+    return made, library
 
 
 def _with_ranges(inputs: Sequence[Any], text: str) -> list[Any]:

@@ -26,6 +26,7 @@ from .first_call import FACTOR, FACTOR_IN_TILES, check_first
 from .held_buffers import HeldBuffers
 from .lifted_graph import LiftedGraph, lift_graph
 from .memory_bound import check_elements, check_memory, has_fixed_sizes, row_major_bytes
+from .native_network import NotCompiled
 from .native_part import NativePart, in_strides
 from .overlap import has_memory, overlap, overlaps_itself
 from .told import tell
@@ -75,7 +76,7 @@ class Specialised:
         self._fixed = [has_fixed_sizes(value) for value in answers]
         self._expected = [_strides(value) if has_fixed_sizes(value) else None for value in answers]
         self.written: list[str] = []  # weights that the text has as numbers
-        self.parts = [self._native(node) for node in self.cut.parts.values()]
+        self.parts = self._native_parts()
         check_memory(f"{what} needs", given + sum(part.network.memory() for part in self.parts))
         for name, part in zip(self.cut.parts, self.parts):
             setattr(self.cut.outer, name, part)
@@ -266,6 +267,16 @@ class Specialised:
             for other, tensor in given if name in changed else ():
                 if other != name and overlap(value, tensor):
                     raise CanvasError(_SHARED.format(self._named(other), self._named(name)))
+
+    def _native_parts(self) -> list[NativePart]:
+        """What the compiler does not compile stays in PyTorch."""
+        parts = []
+        for name, node in list(self.cut.parts.items()):
+            try:
+                parts.append(self._native(node))
+            except NotCompiled as error:
+                self.cut.give_up(name, str(error))
+        return parts
 
     def _native(self, node: Any) -> NativePart:
         sub = getattr(self.cut.outer, node.target)

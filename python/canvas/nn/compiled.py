@@ -12,7 +12,7 @@ from __future__ import annotations
 import ctypes
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,8 @@ from .. import _core
 from ..arguments import TEXT, checked
 from ..errors import CanvasError
 from .packed import Packed, address
+
+TRIES = 3  # times that something is compiled which does not load
 
 # How the element types of programs are called; NumPy has no bf16 and holds its bits.
 _NUMPY = {"f32": "float32", "f64": "float64", "bf16": "uint16", "i32": "int32"}
@@ -60,13 +62,9 @@ class Compiled:
         inputs, outputs = _core.signature(program)
         self.inputs = [Tensor(*row) for row in inputs]
         self.outputs = [Tensor(*row) for row in outputs]
-        self.path, self.function, size, packs, self._takes = _core.compile(
-            program, schedule, None if machine == "here" else machine
-        )
-        try:
-            library = ctypes.CDLL(self.path)
-        except OSError as error:
-            raise CanvasError(f"cannot load what was compiled: {error}") from None
+        on = None if machine == "here" else machine
+        made, library = compiled_library(lambda: _core.compile(program, schedule, on))
+        self.path, self.function, size, packs, self._takes = made
         self._code = getattr(library, self.function)
         self._packed = (
             Packed(getattr(library, self.function + "_prepare"), size, packs) if size else None
@@ -143,6 +141,21 @@ def compile_program(
     Raises CanvasError in one message where one of them is wrong, or no C compiler works.
     """
     return Compiled(program, schedule, machine)
+
+
+def compiled_library(compile: Callable[[], Any]) -> tuple[Any, ctypes.CDLL]:
+    """What `compile` answers, and the shared object whose path stands first in it, or by the name
+    "path".  What somebody removes from the cache before it is loaded is compiled again.
+    """
+    for left in reversed(range(TRIES)):
+        made = compile()
+        path = made["path"] if isinstance(made, dict) else made[0]
+        try:
+            return made, ctypes.CDLL(path, handle=_core.load_object(path))
+        except CanvasError:
+            if not left:
+                raise
+    raise AssertionError("unreachable")
 
 
 # ---- arguments ----------------------------------------------------------------------------------
