@@ -26,6 +26,9 @@ static canvas_status bind_default(canvas_context *ctx, const struct program *pro
 canvas_status canvas_bound_new(canvas_context *ctx, const canvas_program *program,
                                const canvas_schedule *schedule, const canvas_machine *machine,
                                canvas_bound **out) {
+  NEED(program);
+  NEED(machine);
+  NEED(out);
   struct canvas_bound b = {.given = program_of(program)};
   if (schedule)
     TRY(loop_tree_bind(ctx, program_of(program), schedule_of(schedule), machine_of(machine),
@@ -39,6 +42,8 @@ canvas_status canvas_bound_new(canvas_context *ctx, const canvas_program *progra
 
 canvas_status canvas_bound_edit(canvas_context *ctx, const canvas_bound *bound, const char *edit,
                                 size_t length, canvas_bound **out) {
+  NEED(bound);
+  NEED(out);
   struct canvas_bound b = {0};
   TRY(schedule_edit_text(ctx, bound->tree, edit, length, &b.tree));
   b.edited = bound->edited;
@@ -62,12 +67,14 @@ void canvas_bound_free(canvas_bound *bound) {
 }
 
 const canvas_schedule *canvas_bound_schedule(const canvas_bound *bound) {
+  if (!bound) return NULL;
   return (const canvas_schedule *)bound->tree->schedule;
 }
 
 /* ---- facts ----------------------------------------------------------------------------------- */
 
 char *canvas_bound_holes(const canvas_bound *bound) {
+  if (!bound) return NULL;
   const struct loop_tree *tree = bound->tree;
   struct buf out = {0};
   buf_puts(&out, "");
@@ -105,6 +112,7 @@ static void count_below(struct counter *c, int node) {
 }
 
 canvas_bound_facts canvas_bound_describe(const canvas_bound *bound) {
+  if (!bound) return (canvas_bound_facts){0};
   const struct loop_tree *tree = bound->tree;
   canvas_bound_facts facts = {.holes = tree->open};
   struct counter c = {tree, mem_alloc((size_t)tree->schedule->levels.count + 1), &facts, 0};
@@ -115,6 +123,7 @@ canvas_bound_facts canvas_bound_describe(const canvas_bound *bound) {
 }
 
 char *canvas_bound_warnings(const canvas_bound *bound) {
+  if (!bound) return NULL;
   struct buf text = {0};
   buf_puts(&text, "");
   loop_tree_print_warnings(bound->tree, &text);
@@ -137,6 +146,8 @@ static canvas_status explain_time(canvas_context *ctx, const struct loop_tree *t
 }
 
 canvas_status canvas_bound_explain(canvas_context *ctx, const canvas_bound *bound, char **out) {
+  NEED(bound);
+  NEED(out);
   struct buf text = {0};
   canvas_status status = schedule_explain(ctx, bound->tree, &text);
   if (status == CANVAS_OK && !bound->tree->open) status = explain_time(ctx, bound->tree, &text);
@@ -146,12 +157,14 @@ canvas_status canvas_bound_explain(canvas_context *ctx, const canvas_bound *boun
 }
 
 char *canvas_bound_program_print(const canvas_bound *bound) {
+  if (!bound) return NULL;
   struct buf text = {0};
   program_print(bound->tree->program, &text);
   return buf_take(&text);
 }
 
 char *canvas_bound_dot(const canvas_bound *bound) {
+  if (!bound) return NULL;
   struct buf text = {0};
   schedule_dot(bound->tree, &text);
   return buf_take(&text);
@@ -167,6 +180,8 @@ static bool is_c_name(const char *name) {
 
 canvas_status canvas_bound_emit(canvas_context *ctx, const canvas_bound *bound,
                                 const canvas_emit_options *options, char **out) {
+  NEED(bound);
+  NEED(out);
   struct buf text = {0};
   const char *function = options ? options->function : NULL;
   if (function && !is_c_name(function))
@@ -183,6 +198,8 @@ canvas_status canvas_bound_emit(canvas_context *ctx, const canvas_bound *bound,
 
 canvas_status canvas_bound_prepared(canvas_context *ctx, const canvas_bound *bound,
                                     canvas_prepared *out) {
+  NEED(bound);
+  NEED(out);
   struct prepared *p;
   TRY(prepare_split(ctx, bound->tree, &p));
   int inputs = bound->tree->program->inputs.count;
@@ -198,6 +215,7 @@ canvas_status canvas_bound_prepared(canvas_context *ctx, const canvas_bound *bou
 }
 
 void canvas_prepared_free(canvas_prepared *prepared) {
+  if (!prepared) return;
   mem_free(prepared->prepare);
   mem_free(prepared->rest);
   *prepared = (canvas_prepared){0};

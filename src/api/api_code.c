@@ -19,6 +19,7 @@ char *canvas_compiler_name(canvas_context *ctx) {
 }
 
 char *canvas_program_function(const canvas_program *program) {
+  if (!program) return NULL;
   return emit_c_function(program_of(program)->name);
 }
 
@@ -78,6 +79,8 @@ static canvas_status compile_for(canvas_context *ctx, const canvas_bound *bound,
 
 canvas_status canvas_bound_compile(canvas_context *ctx, const canvas_bound *bound,
                                    const canvas_emit_options *options, char **out) {
+  NEED(bound);
+  NEED(out);
   return compile_for(ctx, bound, bound->tree->machine.target, options, out);
 }
 
@@ -102,6 +105,8 @@ void keep_openmp(void *object) {
 }
 
 canvas_status canvas_code_open(canvas_context *ctx, const canvas_bound *bound, canvas_code **out) {
+  NEED(bound);
+  NEED(out);
   const canvas_emit_options options = {.function = function};
   const struct program *p = bound->tree->program;
   struct canvas_code code = {.inputs = p->inputs.count, .outputs = p->outputs.count};
@@ -124,6 +129,9 @@ canvas_status canvas_code_open(canvas_context *ctx, const canvas_bound *bound, c
 
 canvas_status canvas_code_call(canvas_context *ctx, const canvas_code *code,
                                const void *const *inputs, void *const *outputs) {
+  NEED(code);
+  TRY(need_each(ctx, "inputs", inputs, code->inputs));
+  TRY(need_each(ctx, "outputs", outputs, code->outputs));
   size_t each = sizeof *outputs;
   void **all = mem_alloc((size_t)(code->inputs + code->outputs + 1) * each);
   if (code->inputs) memcpy(all, inputs, (size_t)code->inputs * each);

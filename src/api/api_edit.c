@@ -5,6 +5,8 @@
 
 canvas_status canvas_program_edit(canvas_context *ctx, const canvas_program *program,
                                   const char *edit, size_t length, canvas_program **out) {
+  NEED(program);
+  NEED(out);
   struct program *p;
   TRY(program_edit(ctx, program_of(program), edit, length, &p));
   *out = (canvas_program *)p;
@@ -13,6 +15,8 @@ canvas_status canvas_program_edit(canvas_context *ctx, const canvas_program *pro
 
 canvas_status canvas_program_winograd(canvas_context *ctx, const canvas_program *program, int tile,
                                       canvas_program **out) {
+  NEED(program);
+  NEED(out);
   const struct program *given = program_of(program);
   TRY(winograd_check_tile(ctx, tile));
   struct program *p = winograd_of(given, tile);
@@ -27,6 +31,8 @@ canvas_status canvas_program_winograd(canvas_context *ctx, const canvas_program 
 
 canvas_status canvas_bound_follow(canvas_context *ctx, const canvas_bound *bound, const char *edit,
                                   size_t length, canvas_schedule **out) {
+  NEED(bound);
+  NEED(out);
   struct schedule *s;
   TRY(schedule_follow(ctx, bound->tree, edit, length, &s));
   *out = (canvas_schedule *)s;

@@ -8,16 +8,19 @@ void canvas_kernel_free(canvas_kernel *kernel) {
 }
 
 char *canvas_kernel_print(const canvas_kernel *kernel) {
+  if (!kernel) return NULL;
   struct buf out = {0};
   kernel_print(kernel_of(kernel), &out);
   return buf_take(&out);
 }
 
 const char *canvas_kernel_name(const canvas_kernel *kernel) {
+  if (!kernel) return NULL;
   return kernel_of(kernel)->name;
 }
 
 canvas_hash canvas_kernel_hash(const canvas_kernel *kernel) {
+  if (!kernel) return (canvas_hash){0};
   canvas_hash out = {"", false};
   struct hash h = kernel_hash(kernel_of(kernel), &out.decided);
   uint64_t half[2] = {h.high, h.low};
@@ -27,14 +30,17 @@ canvas_hash canvas_kernel_hash(const canvas_kernel *kernel) {
 }
 
 canvas_kernel *canvas_kernel_simplify(const canvas_kernel *kernel) {
+  if (!kernel) return NULL;
   return (canvas_kernel *)kernel_simplify(kernel_of(kernel));
 }
 
 const char *canvas_kernel_reach(const canvas_kernel *kernel) {
+  if (!kernel) return NULL;
   return kernel_reach(kernel_of(kernel));
 }
 
 canvas_kernel_facts canvas_kernel_describe(const canvas_kernel *kernel) {
+  if (!kernel) return (canvas_kernel_facts){0};
   const struct kernel *k = kernel_of(kernel);
   canvas_kernel_facts facts = {
       .primitives = kernel_primitives(k),
@@ -47,12 +53,14 @@ canvas_kernel_facts canvas_kernel_describe(const canvas_kernel *kernel) {
 }
 
 char *canvas_kernel_dot(const canvas_kernel *kernel) {
+  if (!kernel) return NULL;
   struct buf out = {0};
   spell_dot(kernel_of(kernel), &out);
   return buf_take(&out);
 }
 
 char *canvas_kernel_svg(const canvas_kernel *kernel) {
+  if (!kernel) return NULL;
   struct buf out = {0};
   spell_svg(kernel_of(kernel), &out);
   return buf_take(&out);
@@ -60,6 +68,8 @@ char *canvas_kernel_svg(const canvas_kernel *kernel) {
 
 canvas_status canvas_kernel_bind(canvas_context *ctx, const canvas_kernel *kernel, const char *at,
                                  size_t length, canvas_pack **out) {
+  NEED(kernel);
+  NEED(out);
   struct binding binding;
   TRY(binding_parse_at(ctx, at, length, &binding));
   struct pack *p = pack_new(kernel_of(kernel));

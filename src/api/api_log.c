@@ -1,5 +1,4 @@
 /* Tuning logs: read, asked for the best, bound again. */
-#include <assert.h>
 #include <stdlib.h>
 
 #include "api/handle.h"
@@ -19,6 +18,8 @@ const struct records *log_records(const canvas_log *log) {
 }
 
 canvas_status canvas_log_read(canvas_context *ctx, const char *path, canvas_log **out) {
+  NEED(path);
+  NEED(out);
   struct canvas_log *log = mem_alloc(sizeof *log);
   canvas_status status = log_read(ctx, path, &log->records);
   if (status == CANVAS_OK)
@@ -29,6 +30,9 @@ canvas_status canvas_log_read(canvas_context *ctx, const char *path, canvas_log 
 }
 
 canvas_log *canvas_log_merge(const canvas_log *const *logs, int count) {
+  if (count < 0 || (count && !logs)) return NULL;
+  for (int i = 0; i < count; i++)
+    if (!logs[i]) return NULL;
   struct canvas_log *all = mem_alloc(sizeof *all);
   for (int i = 0; i < count; i++)
     for (int k = 0; k < logs[i]->records.count; k++)
@@ -44,22 +48,26 @@ void canvas_log_free(canvas_log *log) {
 }
 
 int canvas_log_count(const canvas_log *log) {
+  if (!log) return 0;
   return log->records.count;
 }
 
 int64_t canvas_log_damaged(const canvas_log *log, int64_t *line, const char **why) {
+  if (!log) return 0;
   if (line) *line = log->records.line;
   if (why) *why = log->records.why;
   return log->records.damaged;
 }
 
+/* NULL: there is no such record. */
 static const struct record *record_at(const canvas_log *log, int record) {
-  assert(record >= 0 && record < log->records.count);
-  return &log->records.data[record];
+  return is_index(record, log->records.count) ? &log->records.data[record] : NULL;
 }
 
 canvas_record canvas_log_record(const canvas_log *log, int record) {
+  if (!log) return (canvas_record){0};
   const struct record *r = record_at(log, record);
+  if (!r) return (canvas_record){0};
   canvas_record out = {.program = r->program,
                        .edited = r->edited,
                        .schedule = r->schedule,
@@ -87,12 +95,21 @@ canvas_record canvas_log_record(const canvas_log *log, int record) {
 }
 
 char *canvas_log_line(const canvas_log *log, int record) {
+  if (!log) return NULL;
   struct buf out = {0};
-  record_print(record_at(log, record), &out);
+  const struct record *r = record_at(log, record);
+  if (!r) return NULL;
+  record_print(r, &out);
   return buf_take(&out);
 }
 
 /* ---- the best -------------------------------------------------------------------------------- */
+
+static canvas_status check_place(canvas_context *ctx, const canvas_log_place *place) {
+  const struct option_number threads = {"threads", place->threads, THREADS_MOST};
+  TRY(check_numbers(ctx, &threads, 1));
+  return place->winograd ? winograd_check_tile(ctx, place->winograd) : CANVAS_OK;
+}
 
 /* A filter, and the texts that it borrows. */
 struct place {
@@ -124,6 +141,11 @@ static void place_close(struct place *p) {
 canvas_status canvas_log_best(canvas_context *ctx, const canvas_log *log,
                               const canvas_program *program, const canvas_log_place *place,
                               int *record) {
+  NEED(log);
+  NEED(program);
+  NEED(place);
+  NEED(record);
+  TRY(check_place(ctx, place));
   struct place p = place_open(place);
   struct buf text = {0};
   const struct record *best;
@@ -137,7 +159,12 @@ canvas_status canvas_log_best(canvas_context *ctx, const canvas_log *log,
 
 canvas_status canvas_log_bind(canvas_context *ctx, const canvas_log *log, int record,
                               canvas_bound **out) {
+  NEED(log);
+  NEED(out);
   struct recorded r;
+  if (!is_index(record, log->records.count))
+    return fail(ctx, CANVAS_BAD_INPUT, "record %d does not exist, the log has %d", record,
+                log->records.count);
   TRY(record_bind(ctx, record_at(log, record), &r));
   struct canvas_bound *b = mem_alloc(sizeof *b);
   *b = (struct canvas_bound){r.tree, r.schedule, mem_alloc(sizeof *b->edited), r.given};
@@ -158,9 +185,26 @@ static canvas_status follow(canvas_context *ctx, const char *path, int64_t *time
   return status;
 }
 
+/* Numbers that a record can hold. */
+static canvas_status check_times(canvas_context *ctx, const canvas_verdict *time) {
+  const struct option_number numbers[] = {{"median", time->median, SECONDS_MOST},
+                                          {"lower", time->lower, SECONDS_MOST},
+                                          {"upper", time->upper, SECONDS_MOST},
+                                          {"repeats", time->repeats, COUNT_MOST}};
+  TRY(check_numbers(ctx, numbers, sizeof numbers / sizeof *numbers));
+  if (time->median > 0) return CANVAS_OK;
+  return fail(ctx, CANVAS_BAD_INPUT, "the median of the times is 0, give seconds");
+}
+
 canvas_status canvas_log_add_network(canvas_context *ctx, const char *path,
                                      const canvas_bound *bound, const canvas_log_place *place,
                                      const canvas_verdict *time) {
+  NEED(path);
+  NEED(bound);
+  NEED(place);
+  NEED(time);
+  TRY(check_place(ctx, place));
+  TRY(check_times(ctx, time));
   struct buf given = {0}, edited = {0}, schedule = {0}, machine = {0};
   struct log *log = NULL;
   program_print(bound->given ? bound->given : bound->tree->program, &given);
@@ -212,6 +256,7 @@ static canvas_log_task task_out(const struct log_task *t) {
 
 canvas_log_task *canvas_log_tasks(const canvas_log *log, const canvas_log_place *place,
                                   int *count) {
+  if (!log || !place || !count) return NULL;
   struct place p = place_open(place);
   struct log_tasks tasks = {0};
   records_tasks(&log->records, &p.filter, &tasks);

@@ -17,6 +17,7 @@ canvas_machine *canvas_machine_here(void) {
 
 canvas_status canvas_machine_parse(canvas_context *ctx, const char *text, size_t length,
                                    canvas_machine **out) {
+  NEED(out);
   struct machine m;
   TRY(machine_parse(ctx, text, length, &m));
   *out = keep(&m);
@@ -28,6 +29,7 @@ void canvas_machine_free(canvas_machine *machine) {
 }
 
 char *canvas_machine_print(const canvas_machine *machine) {
+  if (!machine) return NULL;
   struct buf out = {0};
   machine_print(machine_of(machine), &out);
   return buf_take(&out);

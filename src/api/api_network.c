@@ -1,5 +1,4 @@
 /* Networks: text, their tensors, the interpreter, and the plan of their memory. */
-#include <assert.h>
 #include <stdlib.h>
 
 #include "api/handle.h"
@@ -14,6 +13,7 @@ static const struct network *network_of(const canvas_network *network) {
 
 canvas_status canvas_network_parse(canvas_context *ctx, const char *text, size_t length,
                                    canvas_network **out) {
+  NEED(out);
   struct network *n;
   TRY(network_parse(ctx, text, length, &n));
   *out = (canvas_network *)n;
@@ -25,6 +25,7 @@ void canvas_network_free(canvas_network *network) {
 }
 
 char *canvas_network_print(const canvas_network *network) {
+  if (!network) return NULL;
   struct buf out = {0};
   network_print(network_of(network), &out);
   return buf_take(&out);
@@ -35,8 +36,10 @@ char *canvas_network_print(const canvas_network *network) {
 static const enum net_kind kinds[] = {NET_INPUT, NET_WEIGHT};
 
 int canvas_network_count(const canvas_network *network, canvas_role role) {
+  if (!network) return 0;
   const struct network *n = network_of(network);
   int count = 0;
+  if (!is_index((int)role, CANVAS_OUTPUT + 1)) return 0;
   if (role == CANVAS_OUTPUT) return n->outputs.count;
   for (int i = 0; i < n->tensors.count; i++) count += n->tensors.data[i].kind == kinds[role];
   return count;
@@ -44,7 +47,7 @@ int canvas_network_count(const canvas_network *network, canvas_role role) {
 
 /* The tensor's number, or -1. */
 static int find_tensor(const struct network *n, canvas_role role, int index) {
-  if (index < 0) return -1;
+  if (index < 0 || !is_index((int)role, CANVAS_OUTPUT + 1)) return -1;
   if (role == CANVAS_OUTPUT) return index < n->outputs.count ? n->outputs.data[index] : -1;
   for (int i = 0; i < n->tensors.count; i++)
     if (n->tensors.data[i].kind == kinds[role] && !index--) return i;
@@ -52,9 +55,10 @@ static int find_tensor(const struct network *n, canvas_role role, int index) {
 }
 
 canvas_tensor canvas_network_tensor(const canvas_network *network, canvas_role role, int index) {
+  if (!network) return (canvas_tensor){0};
   const struct network *n = network_of(network);
   int number = find_tensor(n, role, index);
-  assert(number >= 0);
+  if (number < 0) return (canvas_tensor){0};
   const struct net_tensor *t = &n->tensors.data[number];
   canvas_tensor out = {.name = t->name,
                        .dtype = (canvas_dtype)t->dtype,
@@ -69,28 +73,31 @@ canvas_tensor canvas_network_tensor(const canvas_network *network, canvas_role r
 }
 
 const char *canvas_network_source(const canvas_network *network, int weight) {
+  if (!network) return NULL;
   int number = find_tensor(network_of(network), CANVAS_WEIGHT, weight);
-  assert(number >= 0);
-  return network_of(network)->tensors.data[number].source;
+  return number < 0 ? NULL : network_of(network)->tensors.data[number].source;
 }
 
 void canvas_network_fill(const canvas_network *network, canvas_role role, int index, uint64_t seed,
                          double *out) {
+  if (!network || !out) return;
   int number = find_tensor(network_of(network), role, index);
-  assert(role != CANVAS_OUTPUT && number >= 0);
-  network_fill(network_of(network), number, seed, out);
+  if (role != CANVAS_OUTPUT && number >= 0) network_fill(network_of(network), number, seed, out);
 }
 
 /* ---- programs -------------------------------------------------------------------------------- */
 
 int canvas_network_programs(const canvas_network *network) {
+  if (!network) return 0;
   return network_of(network)->programs.count;
 }
 
 canvas_program *canvas_network_program(const canvas_network *network, int index, int *calls) {
+  if (!network) return NULL;
   const struct network *n = network_of(network);
-  assert(index >= 0 && index < n->programs.count);
   int count = 0;
+  if (calls) *calls = 0;
+  if (!is_index(index, n->programs.count)) return NULL;
   for (int i = 0; i < n->calls.count; i++) {
     const struct net_call *c = &n->calls.data[i];
     count += c->program == index && !network_constant(n, c->results.data[0]);
@@ -102,9 +109,13 @@ canvas_program *canvas_network_program(const canvas_network *network, int index,
 /* ---- meaning --------------------------------------------------------------------------------- */
 
 /* By the interpreter, or by the compiler's references. */
-static canvas_status evaluate(canvas_context *ctx, const struct network *n,
+static canvas_status evaluate(canvas_context *ctx, const canvas_network *network,
                               const double *const *inputs, const double *const *weights,
                               const struct compiler *compiler, double *const *outputs) {
+  const struct network *n = network_of(network);
+  TRY(need_each(ctx, "inputs", inputs, canvas_network_count(network, CANVAS_INPUT)));
+  TRY(need_each(ctx, "weights", weights, canvas_network_count(network, CANVAS_WEIGHT)));
+  TRY(need_each(ctx, "outputs", outputs, n->outputs.count));
   const double **given = mem_alloc((size_t)(n->tensors.count + 1) * sizeof *given);
   for (int i = 0; i < n->tensors.count; i++) {
     if (n->tensors.data[i].kind == NET_INPUT) given[i] = *inputs++;
@@ -119,15 +130,17 @@ static canvas_status evaluate(canvas_context *ctx, const struct network *n,
 canvas_status canvas_network_evaluate(canvas_context *ctx, const canvas_network *network,
                                       const double *const *inputs, const double *const *weights,
                                       double *const *outputs) {
-  return evaluate(ctx, network_of(network), inputs, weights, NULL, outputs);
+  NEED(network);
+  return evaluate(ctx, network, inputs, weights, NULL, outputs);
 }
 
 canvas_status canvas_network_reference(canvas_context *ctx, const canvas_network *network,
                                        const double *const *inputs, const double *const *weights,
                                        double *const *outputs) {
+  NEED(network);
   struct compiler *compiler;
   TRY(compiler_open(ctx, NULL, &compiler));
-  canvas_status status = evaluate(ctx, network_of(network), inputs, weights, compiler, outputs);
+  canvas_status status = evaluate(ctx, network, inputs, weights, compiler, outputs);
   compiler_close(compiler);
   return status;
 }
@@ -136,6 +149,7 @@ canvas_status canvas_network_reference(canvas_context *ctx, const canvas_network
 
 canvas_status canvas_network_optimize(canvas_context *ctx, canvas_network *network,
                                       const char *passes, const canvas_machine *machine) {
+  NEED(network);
   const struct machine here = machine ? *machine_of(machine) : machine_here();
   return network_optimize(ctx, (struct network *)network, passes, &here);
 }
@@ -160,6 +174,7 @@ static bool show_value(const struct network *n, const struct memory_plan *plan, 
 }
 
 char *canvas_network_plan(const canvas_network *network) {
+  if (!network) return NULL;
   const struct network *n = network_of(network);
   struct memory_plan plan = memory_plan_of(n);
   struct buf out = {0};
@@ -198,6 +213,7 @@ static void put_value(const struct shown *v, struct buf *out) {
 }
 
 char *canvas_network_plan_json(const canvas_network *network) {
+  if (!network) return NULL;
   const struct network *n = network_of(network);
   struct memory_plan plan = memory_plan_of(n);
   struct buf out = {0};

@@ -1,5 +1,4 @@
 /* Networks as machine code: compiled, described, written as files. */
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,7 +36,9 @@ static canvas_status place_open(canvas_context *ctx, const canvas_network_option
                                 struct place *p) {
   static const canvas_network_options usual;
   if (!o) o = &usual;
+  const struct option_number threads = {"threads", o->threads, THREADS_MOST};
   *p = (struct place){.machine = o->machine ? *machine_of(o->machine) : machine_here()};
+  TRY(check_numbers(ctx, &threads, 1));
   p->options = (struct network_options){.machine = &p->machine,
                                         .threads = o->threads > 1 ? o->threads : 1,
                                         .name = o->name,
@@ -145,6 +146,8 @@ static canvas_status compile(canvas_context *ctx, const struct network *n, const
 canvas_status canvas_network_compile(canvas_context *ctx, const canvas_network *network,
                                      const canvas_network_options *options,
                                      canvas_network_code **out) {
+  NEED(network);
+  NEED(out);
   struct place p;
   canvas_status status = place_open(ctx, options, false, &p);
   if (status == CANVAS_OK) status = compile(ctx, (const struct network *)network, &p, out);
@@ -165,6 +168,7 @@ void canvas_network_code_free(canvas_network_code *code) {
 }
 
 canvas_network_facts canvas_network_code_describe(const canvas_network_code *code) {
+  if (!code) return (canvas_network_facts){0};
   return (canvas_network_facts){.path = code->path,
                                 .function = code->function,
                                 .packed_bytes = code->packed_bytes,
@@ -175,7 +179,8 @@ canvas_network_facts canvas_network_code_describe(const canvas_network_code *cod
 }
 
 canvas_network_call canvas_network_code_call(const canvas_network_code *code, int call) {
-  assert(call >= 0 && call < code->calls.count);
+  if (!code) return (canvas_network_call){0};
+  if (!is_index(call, code->calls.count)) return (canvas_network_call){0};
   return code->calls.data[call];
 }
 
@@ -205,6 +210,8 @@ static canvas_status write_files(canvas_context *ctx, const struct network *n,
 canvas_status canvas_network_files(canvas_context *ctx, const canvas_network *network,
                                    const canvas_network_options *options,
                                    canvas_network_file **out) {
+  NEED(network);
+  NEED(out);
   struct place p;
   canvas_status status = place_open(ctx, options, true, &p);
   if (status == CANVAS_OK) status = write_files(ctx, (const struct network *)network, &p, out);

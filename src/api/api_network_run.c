@@ -1,6 +1,5 @@
 /* Compiled networks, loaded and run from C. */
 #define _GNU_SOURCE /* madvise */
-#include <assert.h>
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,6 +43,8 @@ static canvas_status check_indices(canvas_context *ctx, const struct network_ten
 
 static canvas_status check_tensors(canvas_context *ctx, const struct network_tensors *list,
                                    const void *const *given) {
+  if (list->count && !given)
+    return fail(ctx, CANVAS_BAD_INPUT, "the array of tensors is NULL, give one");
   for (int i = 0; i < list->count; i++) {
     const struct network_tensor *t = &list->data[i];
     size_t size = (size_t)program_dtype_bytes(t->as.dtype);
@@ -109,6 +110,7 @@ static canvas_status no_memory(canvas_context *ctx, const canvas_network_code *c
 
 canvas_status canvas_network_code_load(canvas_context *ctx, canvas_network_code *code,
                                        const void *const *weights) {
+  NEED(code);
   TRY(check_tensors(ctx, &code->weights, weights));
   if (!code->object) TRY(open_object(ctx, code));
   size_t count = (size_t)code->weights.count;
@@ -139,7 +141,7 @@ static canvas_status check_outputs(canvas_context *ctx, const canvas_network_cod
     return fail(ctx, CANVAS_BAD_INPUT, "network '%.40s' has no weights, load it first",
                 code->function);
   for (int i = 0; i < code->outputs; i++)
-    if (!outputs[i])
+    if (!outputs || !outputs[i])
       return fail(ctx, CANVAS_BAD_INPUT,
                   "output %d is given by a pointer to its elements, not by NULL", i);
   return CANVAS_OK;
@@ -147,6 +149,7 @@ static canvas_status check_outputs(canvas_context *ctx, const canvas_network_cod
 
 canvas_status canvas_network_code_run(canvas_context *ctx, canvas_network_code *code,
                                       const void *const *inputs, void *const *outputs) {
+  NEED(code);
   TRY(check_outputs(ctx, code, outputs));
   TRY(check_tensors(ctx, &code->inputs, inputs));
   void *arena = take_arena(code);
@@ -157,10 +160,12 @@ canvas_status canvas_network_code_run(canvas_context *ctx, canvas_network_code *
 
 canvas_status canvas_network_code_step(canvas_context *ctx, canvas_network_code *code, int call,
                                        const void *const *inputs, void *const *outputs) {
+  NEED(code);
   TRY(check_outputs(ctx, code, outputs));
   if (call < 0 || call >= code->calls.count)
     return fail(ctx, CANVAS_BAD_INPUT, "network '%.40s' has no call %d, it has %d", code->function,
                 call, code->calls.count);
+  TRY(need_each(ctx, "inputs", inputs, code->inputs.count));
   void *arena = take_arena(code);
   int failed = !arena || code->call(call, code->weight, code->packed, inputs, outputs, arena);
   leave_arena(code, arena);

@@ -7,6 +7,8 @@
 
 canvas_status canvas_operator_program(canvas_context *ctx, const char *name, const char *arguments,
                                       size_t length, canvas_program **out) {
+  NEED(name);
+  NEED(out);
   struct program *p;
   TRY(operator_program(ctx, name, arguments, length, &p));
   *out = (canvas_program *)p;
@@ -62,12 +64,15 @@ char *canvas_operators_print(canvas_format format) {
   switch (format) {
     case CANVAS_JSON: print_json(&out); break;
     case CANVAS_MARKDOWN: print_markdown(&out); break;
-    default: print_columns(&out); break;
+    case CANVAS_TEXT: print_columns(&out); break;
+    default: return NULL;
   }
   return buf_take(&out);
 }
 
 canvas_status canvas_operator_describe(canvas_context *ctx, const char *name, char **out) {
+  NEED(name);
+  NEED(out);
   enum { MEANING = 24 };
   const struct operator_row *r;
   struct row_argument a;

@@ -3,6 +3,7 @@
 
 canvas_status canvas_schedule_parse(canvas_context *ctx, const char *text, size_t length,
                                     canvas_schedule **out) {
+  NEED(out);
   struct schedule *s;
   TRY(schedule_parse(ctx, text, length, &s));
   *out = (canvas_schedule *)s;
@@ -14,6 +15,7 @@ void canvas_schedule_free(canvas_schedule *schedule) {
 }
 
 char *canvas_schedule_print(const canvas_schedule *schedule) {
+  if (!schedule) return NULL;
   struct buf out = {0};
   schedule_print(schedule_of(schedule), &out);
   return buf_take(&out);
@@ -21,11 +23,16 @@ char *canvas_schedule_print(const canvas_schedule *schedule) {
 
 canvas_status canvas_schedule_set(canvas_context *ctx, canvas_schedule *schedule,
                                   const char *numbers) {
+  NEED(schedule);
+  NEED(numbers);
   return schedule_set(ctx, (struct schedule *)schedule, numbers);
 }
 
 canvas_status canvas_schedule_default(canvas_context *ctx, const canvas_program *program,
                                       const canvas_machine *machine, canvas_schedule **out) {
+  NEED(program);
+  NEED(machine);
+  NEED(out);
   (void)ctx;
   *out = (canvas_schedule *)schedule_default(program_of(program), true, machine_of(machine));
   return CANVAS_OK;

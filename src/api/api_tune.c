@@ -55,9 +55,10 @@ static bool enough(void *data) {
 
 static canvas_status read_options(canvas_context *ctx, struct caller *c, struct tune_options *out) {
   const canvas_tune_options *o = c->options;
-  const struct option_number numbers[] = {{"trials", o->trials},     {"seconds", o->seconds},
-                                          {"patience", o->patience}, {"timeout", o->timeout},
-                                          {"together", o->together}, {"threads", o->threads}};
+  const struct option_number numbers[] = {
+      {"trials", o->trials, COUNT_MOST},     {"seconds", o->seconds, SECONDS_MOST},
+      {"patience", o->patience, COUNT_MOST}, {"timeout", o->timeout, SECONDS_MOST},
+      {"together", o->together, COUNT_MOST}, {"threads", o->threads, THREADS_MOST}};
   TRY(check_numbers(ctx, numbers, sizeof numbers / sizeof *numbers));
   *out = (struct tune_options){.seed = o->seed,
                                .trials = o->trials,
@@ -107,11 +108,15 @@ static canvas_bound *take_bound(struct tuned *t, const struct program *of, canva
   return out;
 }
 
+#define WEIGHT_MOST 1e18
 static const canvas_tune_options none;
 
 canvas_status canvas_tune(canvas_context *ctx, const canvas_program *program,
                           const canvas_machine *machine, const canvas_tune_options *options,
                           canvas_bound **out, canvas_tuned *tuned) {
+  NEED(program);
+  NEED(machine);
+  NEED(out);
   struct caller c = {options ? options : &none, NULL, 0};
   struct tune_options how;
   struct tuned t;
@@ -131,12 +136,25 @@ static void take_task(struct tune_task *t, canvas_bound **out, canvas_tuned *tun
   }
 }
 
+static canvas_status check_weights(canvas_context *ctx, const double *weights, int count) {
+  for (int i = 0; weights && i < count; i++)
+    if (!(weights[i] >= 0 && weights[i] <= WEIGHT_MOST))
+      return fail(ctx, CANVAS_BAD_INPUT, "'weights' holds %g, give 0 to %g", weights[i],
+                  WEIGHT_MOST);
+  return CANVAS_OK;
+}
+
 canvas_status canvas_tune_many(canvas_context *ctx, const canvas_program *const *programs,
                                const double *weights, int count, const canvas_machine *machine,
                                const canvas_tune_options *options, canvas_bound **out,
                                canvas_tuned *tuned) {
+  NEED(machine);
   struct caller c = {options ? options : &none, programs, count};
   struct tune_options how;
+  TRY(need_each(ctx, "programs", programs, count));
+  TRY(need_count(ctx, "out", out, count));
+  TRY(need_count(ctx, "tuned", tuned, count));
+  TRY(check_weights(ctx, weights, count));
   TRY(read_options(ctx, &c, &how));
   struct tune_task *tasks = mem_alloc((size_t)count * sizeof *tasks + 1);
   for (int i = 0; i < count; i++) {
@@ -173,11 +191,16 @@ static void print_space(const struct sketch *sketch, const struct space *space, 
 canvas_status canvas_tune_space(canvas_context *ctx, const canvas_program *program,
                                 const canvas_machine *machine, const canvas_tune_options *options,
                                 int points, char **out) {
+  NEED(program);
+  NEED(machine);
+  NEED(out);
   struct caller c = {options ? options : &none, NULL, 0};
   struct tune_options how;
   struct sketches sketches;
   struct space **spaces;
   struct buf text = {0};
+  if (points < 0)
+    return fail(ctx, CANVAS_BAD_INPUT, "the number of points is %d, give 0 or more", points);
   TRY(read_options(ctx, &c, &how));
   TRY(tune_spaces(ctx, program_of(program), machine_of(machine), &how, &sketches, &spaces));
   for (int i = 0; i < sketches.count; i++) print_space(&sketches.data[i], spaces[i], points, &text);

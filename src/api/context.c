@@ -17,6 +17,7 @@ void canvas_context_free(canvas_context *ctx) {
 }
 
 const char *canvas_context_message(const canvas_context *ctx) {
+  if (!ctx) return "";
   return ctx->message;
 }
 

@@ -121,7 +121,8 @@ char *canvas_primitives_print(canvas_format format) {
   switch (format) {
     case CANVAS_JSON: print_json(&out); break;
     case CANVAS_MARKDOWN: print_markdown(&out); break;
-    default: print_columns(&out); break;
+    case CANVAS_TEXT: print_columns(&out); break;
+    default: return NULL;
   }
   return buf_take(&out);
 }

@@ -17,9 +17,11 @@ struct canvas_reader {
 
 canvas_status canvas_reader_open(canvas_context *ctx, const char *text, size_t length,
                                  canvas_reader **out) {
+  NEED(out);
   if (length > TEXT_LIMIT)
     return fail(ctx, CANVAS_BAD_INPUT, "text of %zu bytes is over the limit of %d MiB", length,
                 TEXT_LIMIT >> 20);
+  if (!text && length) return fail(ctx, CANVAS_BAD_INPUT, "'text' is NULL, give one");
   canvas_reader *r = mem_alloc(sizeof *r);
   r->text = mem_strndup(length ? text : "", length);
   r->length = length;
@@ -74,7 +76,10 @@ static void move_line(canvas_context *ctx, int lines) {
   if (rest > message + 5) fail(ctx, CANVAS_BAD_INPUT, "line %ld%s", line + lines, rest);
 }
 
-canvas_status canvas_reader_next(canvas_context *ctx, canvas_reader *r, canvas_pack **out) {
+canvas_status canvas_reader_next(canvas_context *ctx, canvas_reader *reader, canvas_pack **out) {
+  NEED(reader);
+  NEED(out);
+  canvas_reader *r = reader;
   int lines;
   bool blank;
   size_t end = item_end(r, &lines, &blank);
@@ -105,6 +110,7 @@ static canvas_status print_all(canvas_context *ctx, canvas_reader *r, struct buf
 
 canvas_status canvas_kernels_print(canvas_context *ctx, const char *text, size_t length,
                                    char **out) {
+  NEED(out);
   canvas_reader *r;
   struct buf b = {0};
   TRY(canvas_reader_open(ctx, text, length, &r));
@@ -118,6 +124,7 @@ canvas_status canvas_kernels_print(canvas_context *ctx, const char *text, size_t
 /* The first item, which must be the last. */
 canvas_status canvas_pack_parse(canvas_context *ctx, const char *text, size_t length,
                                 canvas_pack **out) {
+  NEED(out);
   canvas_reader *r;
   canvas_pack *pack, *second;
   TRY(canvas_reader_open(ctx, text, length, &r));
@@ -141,6 +148,7 @@ canvas_status canvas_pack_parse(canvas_context *ctx, const char *text, size_t le
 
 canvas_status canvas_kernel_parse(canvas_context *ctx, const char *text, size_t length,
                                   canvas_kernel **out) {
+  NEED(out);
   canvas_pack *pack;
   TRY(canvas_pack_parse(ctx, text, length, &pack));
   *out = (canvas_kernel *)kernel_copy(pack_of(pack)->kernel);

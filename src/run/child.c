@@ -21,6 +21,7 @@
 #include <sys/syscall.h>
 #endif
 
+#include "base/memory.h"
 #include "base/number.h"
 
 double clock_wall(void) {
