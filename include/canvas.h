@@ -19,6 +19,10 @@
  * So texts of a struct may be NULL. What an array holds cannot be checked: it has as many elements as its count,
  * or its tensor, says.
  *
+ * Memory: a function that gets none frees what it allocated. It returns CANVAS_IO with the message "out of memory: N
+ * bytes could not be had", or, without a status, NULL or a struct of zeros. The objects that it was given are as they
+ * were and can be used again; canvas_network_optimize then left the network as it was.
+ *
  * Texts are given as bytes and length, need no NUL at the end and may have CANVAS_TEXT_LIMIT bytes.
  * Sizes are numbers of elements; MACs are multiply-accumulates, FLOPs are 2 * MACs.
  */
@@ -282,7 +286,7 @@ int canvas_program_outputs(const canvas_program *program);
 canvas_tensor canvas_program_input(const canvas_program *program, int input);
 canvas_tensor canvas_program_output(const canvas_program *program, int output);
 
-/* Standard normal numbers; those of every input but the first are divided by the root of the product
+/* Standard normal numbers (zeros where there is no memory to draw them); those of every input but the first are divided by the root of the product
  * of its sizes but the first (a fan-in). Inputs of i32 hold numbers of their range, sorted if they
  * rise. A pure function of (seed, input, program). */
 void canvas_program_fill(const canvas_program *program, int input, uint64_t seed, double *out);
@@ -813,7 +817,7 @@ void canvas_log_tasks_free(canvas_log_task *tasks);
 /* ---- the command line ---------------------------------------------------------------------- */
 
 /* The canvas command: argv[0] is the program's name, argv[argc] is not read. Prints to stdout and
- * stderr, answers the exit status: 0, 1 where the answer is "none", 2 for bad input. */
+ * stderr, answers the exit status: 0, 1 where the answer is "none", 2 for bad input, or without memory. */
 int canvas_main(int argc, char **argv);
 
 #ifdef __GNUC__

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/api_call.h"
 #include "api/handle.h"
 #include "explain/explain.h"
 #include "tune/schedule_cost.h"
@@ -23,9 +24,10 @@ static canvas_status bind_default(canvas_context *ctx, const struct program *pro
   return CANVAS_OK;
 }
 
-canvas_status canvas_bound_new(canvas_context *ctx, const canvas_program *program,
-                               const canvas_schedule *schedule, const canvas_machine *machine,
-                               canvas_bound **out) {
+API_STATUS(canvas_bound_new,
+           (canvas_context * ctx, const canvas_program *program, const canvas_schedule *schedule,
+            const canvas_machine *machine, canvas_bound **out),
+           (ctx, program, schedule, machine, out)) {
   NEED(program);
   NEED(machine);
   NEED(out);
@@ -40,17 +42,20 @@ canvas_status canvas_bound_new(canvas_context *ctx, const canvas_program *progra
   return CANVAS_OK;
 }
 
-canvas_status canvas_bound_edit(canvas_context *ctx, const canvas_bound *bound, const char *edit,
-                                size_t length, canvas_bound **out) {
+API_STATUS(canvas_bound_edit,
+           (canvas_context * ctx, const canvas_bound *bound, const char *edit, size_t length,
+            canvas_bound **out),
+           (ctx, bound, edit, length, out)) {
   NEED(bound);
   NEED(out);
   struct canvas_bound b = {0};
   TRY(schedule_edit_text(ctx, bound->tree, edit, length, &b.tree));
   b.edited = bound->edited;
   b.given = bound->given;
+  struct canvas_bound *made = mem_alloc(sizeof *made);
   if (b.edited) __atomic_add_fetch(&b.edited->users, 1, __ATOMIC_RELAXED);
-  *out = mem_alloc(sizeof **out);
-  **out = b;
+  *made = b;
+  *out = made;
   return CANVAS_OK;
 }
 
@@ -73,7 +78,7 @@ const canvas_schedule *canvas_bound_schedule(const canvas_bound *bound) {
 
 /* ---- facts ----------------------------------------------------------------------------------- */
 
-char *canvas_bound_holes(const canvas_bound *bound) {
+API_VALUE(char *, canvas_bound_holes, (const canvas_bound *bound), (bound), NULL) {
   if (!bound) return NULL;
   const struct loop_tree *tree = bound->tree;
   struct buf out = {0};
@@ -111,7 +116,8 @@ static void count_below(struct counter *c, int node) {
   }
 }
 
-canvas_bound_facts canvas_bound_describe(const canvas_bound *bound) {
+API_VALUE(canvas_bound_facts, canvas_bound_describe, (const canvas_bound *bound), (bound),
+          (canvas_bound_facts){0}) {
   if (!bound) return (canvas_bound_facts){0};
   const struct loop_tree *tree = bound->tree;
   canvas_bound_facts facts = {.holes = tree->open};
@@ -122,7 +128,7 @@ canvas_bound_facts canvas_bound_describe(const canvas_bound *bound) {
   return facts;
 }
 
-char *canvas_bound_warnings(const canvas_bound *bound) {
+API_VALUE(char *, canvas_bound_warnings, (const canvas_bound *bound), (bound), NULL) {
   if (!bound) return NULL;
   struct buf text = {0};
   buf_puts(&text, "");
@@ -145,7 +151,8 @@ static canvas_status explain_time(canvas_context *ctx, const struct loop_tree *t
   return CANVAS_OK;
 }
 
-canvas_status canvas_bound_explain(canvas_context *ctx, const canvas_bound *bound, char **out) {
+API_STATUS(canvas_bound_explain, (canvas_context * ctx, const canvas_bound *bound, char **out),
+           (ctx, bound, out)) {
   NEED(bound);
   NEED(out);
   struct buf text = {0};
@@ -156,14 +163,14 @@ canvas_status canvas_bound_explain(canvas_context *ctx, const canvas_bound *boun
   return status;
 }
 
-char *canvas_bound_program_print(const canvas_bound *bound) {
+API_VALUE(char *, canvas_bound_program_print, (const canvas_bound *bound), (bound), NULL) {
   if (!bound) return NULL;
   struct buf text = {0};
   program_print(bound->tree->program, &text);
   return buf_take(&text);
 }
 
-char *canvas_bound_dot(const canvas_bound *bound) {
+API_VALUE(char *, canvas_bound_dot, (const canvas_bound *bound), (bound), NULL) {
   if (!bound) return NULL;
   struct buf text = {0};
   schedule_dot(bound->tree, &text);
@@ -178,8 +185,10 @@ static bool is_c_name(const char *name) {
 
 /* ---- code ------------------------------------------------------------------------------------- */
 
-canvas_status canvas_bound_emit(canvas_context *ctx, const canvas_bound *bound,
-                                const canvas_emit_options *options, char **out) {
+API_STATUS(canvas_bound_emit,
+           (canvas_context * ctx, const canvas_bound *bound, const canvas_emit_options *options,
+            char **out),
+           (ctx, bound, options, out)) {
   NEED(bound);
   NEED(out);
   struct buf text = {0};
@@ -196,21 +205,23 @@ canvas_status canvas_bound_emit(canvas_context *ctx, const canvas_bound *bound,
   return status;
 }
 
-canvas_status canvas_bound_prepared(canvas_context *ctx, const canvas_bound *bound,
-                                    canvas_prepared *out) {
+API_STATUS(canvas_bound_prepared,
+           (canvas_context * ctx, const canvas_bound *bound, canvas_prepared *out),
+           (ctx, bound, out)) {
   NEED(bound);
   NEED(out);
   struct prepared *p;
   TRY(prepare_split(ctx, bound->tree, &p));
   int inputs = bound->tree->program->inputs.count;
-  *out = (canvas_prepared){.bytes = p ? p->bytes : 0};
+  canvas_prepared made = {.bytes = p ? p->bytes : 0};
   if (p) {
-    out->prepare = mem_alloc((size_t)inputs + 1);
-    out->rest = mem_alloc((size_t)inputs + 1);
-    memcpy(out->prepare, p->prepare.takes, (size_t)inputs);
-    memcpy(out->rest, p->rest.takes, (size_t)inputs);
+    made.prepare = mem_alloc((size_t)inputs + 1);
+    made.rest = mem_alloc((size_t)inputs + 1);
+    memcpy(made.prepare, p->prepare.takes, (size_t)inputs);
+    memcpy(made.rest, p->rest.takes, (size_t)inputs);
   }
   prepare_free(p);
+  *out = made;
   return CANVAS_OK;
 }
 

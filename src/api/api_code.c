@@ -5,12 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/api_call.h"
 #include "api/handle.h"
 #include "base/memory.h"
 #include "emit/emit.h"
 #include "run/compiler.h"
 
-char *canvas_compiler_name(canvas_context *ctx) {
+API_VALUE(char *, canvas_compiler_name, (canvas_context * ctx), (ctx),
+          (api_no_memory(ctx, &api_call), NULL)) {
   struct compiler *c;
   if (compiler_open(ctx, NULL, &c) != CANVAS_OK) return NULL;
   char *text = mem_strdup(compiler_text(c));
@@ -18,7 +20,7 @@ char *canvas_compiler_name(canvas_context *ctx) {
   return text;
 }
 
-char *canvas_program_function(const canvas_program *program) {
+API_VALUE(char *, canvas_program_function, (const canvas_program *program), (program), NULL) {
   if (!program) return NULL;
   return emit_c_function(program_of(program)->name);
 }
@@ -77,8 +79,10 @@ static canvas_status compile_for(canvas_context *ctx, const canvas_bound *bound,
   return status;
 }
 
-canvas_status canvas_bound_compile(canvas_context *ctx, const canvas_bound *bound,
-                                   const canvas_emit_options *options, char **out) {
+API_STATUS(canvas_bound_compile,
+           (canvas_context * ctx, const canvas_bound *bound, const canvas_emit_options *options,
+            char **out),
+           (ctx, bound, options, out)) {
   NEED(bound);
   NEED(out);
   return compile_for(ctx, bound, bound->tree->machine.target, options, out);
@@ -104,14 +108,20 @@ void keep_openmp(void *object) {
   if (kept) dlclose(kept);
 }
 
-canvas_status canvas_code_open(canvas_context *ctx, const canvas_bound *bound, canvas_code **out) {
+API_STATUS(canvas_code_open, (canvas_context * ctx, const canvas_bound *bound, canvas_code **out),
+           (ctx, bound, out)) {
   NEED(bound);
   NEED(out);
   const canvas_emit_options options = {.function = function};
   const struct program *p = bound->tree->program;
   struct canvas_code code = {.inputs = p->inputs.count, .outputs = p->outputs.count};
   char *path, name[64];
-  TRY(compile_for(ctx, bound, "native", &options, &path));
+  struct canvas_code *kept = mem_alloc(sizeof *kept);
+  canvas_status status = compile_for(ctx, bound, "native", &options, &path);
+  if (status != CANVAS_OK) {
+    mem_free(kept);
+    return status;
+  }
   code.object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   mem_free(path);
   snprintf(name, sizeof name, "%s%s", COMPILER_CALL, function);
@@ -119,16 +129,19 @@ canvas_status canvas_code_open(canvas_context *ctx, const canvas_bound *bound, c
   if (!code.call) {
     fail(ctx, CANVAS_IO, "what was compiled cannot be loaded: %.900s", dlerror());
     if (code.object) dlclose(code.object);
+    mem_free(kept);
     return CANVAS_IO;
   }
   keep_openmp(code.object);
-  *out = mem_alloc(sizeof **out);
-  **out = code;
+  *kept = code;
+  *out = kept;
   return CANVAS_OK;
 }
 
-canvas_status canvas_code_call(canvas_context *ctx, const canvas_code *code,
-                               const void *const *inputs, void *const *outputs) {
+API_STATUS(canvas_code_call,
+           (canvas_context * ctx, const canvas_code *code, const void *const *inputs,
+            void *const *outputs),
+           (ctx, code, inputs, outputs)) {
   NEED(code);
   TRY(need_each(ctx, "inputs", inputs, code->inputs));
   TRY(need_each(ctx, "outputs", outputs, code->outputs));

@@ -1,4 +1,5 @@
 /* Programs: operations and bytes of their stages. */
+#include "api/api_call.h"
 #include "api/handle.h"
 #include "base/json.h"
 #include "base/saturating.h"
@@ -45,8 +46,9 @@ static canvas_status count_all(canvas_context *ctx, const struct program *p, can
   return CANVAS_OK;
 }
 
-canvas_status canvas_program_count(canvas_context *ctx, const canvas_program *program, int stage,
-                                   canvas_count *out) {
+API_STATUS(canvas_program_count,
+           (canvas_context * ctx, const canvas_program *program, int stage, canvas_count *out),
+           (ctx, program, stage, out)) {
   NEED(program);
   NEED(out);
   const struct program *p = program_of(program);
@@ -65,8 +67,8 @@ static void print_count(struct buf *b, const canvas_count *c) {
              (long long)c->read, (long long)c->written);
 }
 
-canvas_status canvas_program_count_json(canvas_context *ctx, const canvas_program *program,
-                                        char **out) {
+API_STATUS(canvas_program_count_json,
+           (canvas_context * ctx, const canvas_program *program, char **out), (ctx, program, out)) {
   NEED(program);
   NEED(out);
   const struct program *p = program_of(program);

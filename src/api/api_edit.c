@@ -1,10 +1,13 @@
 /* Programs: edits that give new programs, and the schedules that follow them. */
+#include "api/api_call.h"
 #include "api/handle.h"
 #include "program/program_edit.h"
 #include "transform/schedule_follow.h"
 
-canvas_status canvas_program_edit(canvas_context *ctx, const canvas_program *program,
-                                  const char *edit, size_t length, canvas_program **out) {
+API_STATUS(canvas_program_edit,
+           (canvas_context * ctx, const canvas_program *program, const char *edit, size_t length,
+            canvas_program **out),
+           (ctx, program, edit, length, out)) {
   NEED(program);
   NEED(out);
   struct program *p;
@@ -13,8 +16,9 @@ canvas_status canvas_program_edit(canvas_context *ctx, const canvas_program *pro
   return CANVAS_OK;
 }
 
-canvas_status canvas_program_winograd(canvas_context *ctx, const canvas_program *program, int tile,
-                                      canvas_program **out) {
+API_STATUS(canvas_program_winograd,
+           (canvas_context * ctx, const canvas_program *program, int tile, canvas_program **out),
+           (ctx, program, tile, out)) {
   NEED(program);
   NEED(out);
   const struct program *given = program_of(program);
@@ -29,8 +33,10 @@ canvas_status canvas_program_winograd(canvas_context *ctx, const canvas_program 
   return CANVAS_OK;
 }
 
-canvas_status canvas_bound_follow(canvas_context *ctx, const canvas_bound *bound, const char *edit,
-                                  size_t length, canvas_schedule **out) {
+API_STATUS(canvas_bound_follow,
+           (canvas_context * ctx, const canvas_bound *bound, const char *edit, size_t length,
+            canvas_schedule **out),
+           (ctx, bound, edit, length, out)) {
   NEED(bound);
   NEED(out);
   struct schedule *s;

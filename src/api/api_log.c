@@ -1,6 +1,7 @@
 /* Tuning logs: read, asked for the best, bound again. */
 #include <stdlib.h>
 
+#include "api/api_call.h"
 #include "api/handle.h"
 #include "run/processor.h"
 #include "tune/log.h"
@@ -17,7 +18,8 @@ const struct records *log_records(const canvas_log *log) {
   return &log->records;
 }
 
-canvas_status canvas_log_read(canvas_context *ctx, const char *path, canvas_log **out) {
+API_STATUS(canvas_log_read, (canvas_context * ctx, const char *path, canvas_log **out),
+           (ctx, path, out)) {
   NEED(path);
   NEED(out);
   struct canvas_log *log = mem_alloc(sizeof *log);
@@ -29,7 +31,8 @@ canvas_status canvas_log_read(canvas_context *ctx, const char *path, canvas_log 
   return status;
 }
 
-canvas_log *canvas_log_merge(const canvas_log *const *logs, int count) {
+API_VALUE(canvas_log *, canvas_log_merge, (const canvas_log *const *logs, int count), (logs, count),
+          NULL) {
   if (count < 0 || (count && !logs)) return NULL;
   for (int i = 0; i < count; i++)
     if (!logs[i]) return NULL;
@@ -64,7 +67,8 @@ static const struct record *record_at(const canvas_log *log, int record) {
   return is_index(record, log->records.count) ? &log->records.data[record] : NULL;
 }
 
-canvas_record canvas_log_record(const canvas_log *log, int record) {
+API_VALUE(canvas_record, canvas_log_record, (const canvas_log *log, int record), (log, record),
+          (canvas_record){0}) {
   if (!log) return (canvas_record){0};
   const struct record *r = record_at(log, record);
   if (!r) return (canvas_record){0};
@@ -94,7 +98,7 @@ canvas_record canvas_log_record(const canvas_log *log, int record) {
   return out;
 }
 
-char *canvas_log_line(const canvas_log *log, int record) {
+API_VALUE(char *, canvas_log_line, (const canvas_log *log, int record), (log, record), NULL) {
   if (!log) return NULL;
   struct buf out = {0};
   const struct record *r = record_at(log, record);
@@ -138,9 +142,10 @@ static void place_close(struct place *p) {
   mem_free(p->processor);
 }
 
-canvas_status canvas_log_best(canvas_context *ctx, const canvas_log *log,
-                              const canvas_program *program, const canvas_log_place *place,
-                              int *record) {
+API_STATUS(canvas_log_best,
+           (canvas_context * ctx, const canvas_log *log, const canvas_program *program,
+            const canvas_log_place *place, int *record),
+           (ctx, log, program, place, record)) {
   NEED(log);
   NEED(program);
   NEED(place);
@@ -157,8 +162,9 @@ canvas_status canvas_log_best(canvas_context *ctx, const canvas_log *log,
   return status;
 }
 
-canvas_status canvas_log_bind(canvas_context *ctx, const canvas_log *log, int record,
-                              canvas_bound **out) {
+API_STATUS(canvas_log_bind,
+           (canvas_context * ctx, const canvas_log *log, int record, canvas_bound **out),
+           (ctx, log, record, out)) {
   NEED(log);
   NEED(out);
   struct recorded r;
@@ -196,9 +202,10 @@ static canvas_status check_times(canvas_context *ctx, const canvas_verdict *time
   return fail(ctx, CANVAS_BAD_INPUT, "the median of the times is 0, give seconds");
 }
 
-canvas_status canvas_log_add_network(canvas_context *ctx, const char *path,
-                                     const canvas_bound *bound, const canvas_log_place *place,
-                                     const canvas_verdict *time) {
+API_STATUS(canvas_log_add_network,
+           (canvas_context * ctx, const char *path, const canvas_bound *bound,
+            const canvas_log_place *place, const canvas_verdict *time),
+           (ctx, path, bound, place, time)) {
   NEED(path);
   NEED(bound);
   NEED(place);
@@ -254,8 +261,9 @@ static canvas_log_task task_out(const struct log_task *t) {
   return out;
 }
 
-canvas_log_task *canvas_log_tasks(const canvas_log *log, const canvas_log_place *place,
-                                  int *count) {
+API_VALUE(canvas_log_task *, canvas_log_tasks,
+          (const canvas_log *log, const canvas_log_place *place, int *count), (log, place, count),
+          NULL) {
   if (!log || !place || !count) return NULL;
   struct place p = place_open(place);
   struct log_tasks tasks = {0};

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/api_call.h"
 #include "api/handle.h"
 #include "base/memory.h"
 #include "run/child.h"
@@ -30,8 +31,10 @@ static canvas_status check_options(canvas_context *ctx, const canvas_run_options
   return check_numbers(ctx, numbers, sizeof numbers / sizeof *numbers);
 }
 
-canvas_status canvas_measurer_new(canvas_context *ctx, const canvas_program *program,
-                                  const canvas_run_options *options, canvas_measurer **out) {
+API_STATUS(canvas_measurer_new,
+           (canvas_context * ctx, const canvas_program *program, const canvas_run_options *options,
+            canvas_measurer **out),
+           (ctx, program, options, out)) {
   NEED(program);
   NEED(out);
   const canvas_run_options how = options ? *options : (canvas_run_options){.seed = 1};
@@ -94,9 +97,10 @@ canvas_verdict verdict_out(const struct verdict *v) {
   return out;
 }
 
-canvas_status canvas_measurer_run(canvas_context *ctx, canvas_measurer *measurer,
-                                  const canvas_bound *const *candidates, int count,
-                                  canvas_verdict *out) {
+API_STATUS(canvas_measurer_run,
+           (canvas_context * ctx, canvas_measurer *measurer, const canvas_bound *const *candidates,
+            int count, canvas_verdict *out),
+           (ctx, measurer, candidates, count, out)) {
   NEED(measurer);
   TRY(need_each(ctx, "candidates", candidates, count));
   TRY(need_count(ctx, "out", out, count));

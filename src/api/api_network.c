@@ -1,6 +1,7 @@
 /* Networks: text, their tensors, the interpreter, and the plan of their memory. */
 #include <stdlib.h>
 
+#include "api/api_call.h"
 #include "api/handle.h"
 #include "base/json.h"
 #include "net/network_interpret.h"
@@ -11,8 +12,9 @@ static const struct network *network_of(const canvas_network *network) {
   return (const struct network *)network;
 }
 
-canvas_status canvas_network_parse(canvas_context *ctx, const char *text, size_t length,
-                                   canvas_network **out) {
+API_STATUS(canvas_network_parse,
+           (canvas_context * ctx, const char *text, size_t length, canvas_network **out),
+           (ctx, text, length, out)) {
   NEED(out);
   struct network *n;
   TRY(network_parse(ctx, text, length, &n));
@@ -24,7 +26,7 @@ void canvas_network_free(canvas_network *network) {
   network_free((struct network *)network);
 }
 
-char *canvas_network_print(const canvas_network *network) {
+API_VALUE(char *, canvas_network_print, (const canvas_network *network), (network), NULL) {
   if (!network) return NULL;
   struct buf out = {0};
   network_print(network_of(network), &out);
@@ -92,7 +94,8 @@ int canvas_network_programs(const canvas_network *network) {
   return network_of(network)->programs.count;
 }
 
-canvas_program *canvas_network_program(const canvas_network *network, int index, int *calls) {
+API_VALUE(canvas_program *, canvas_network_program,
+          (const canvas_network *network, int index, int *calls), (network, index, calls), NULL) {
   if (!network) return NULL;
   const struct network *n = network_of(network);
   int count = 0;
@@ -127,16 +130,18 @@ static canvas_status evaluate(canvas_context *ctx, const canvas_network *network
   return status;
 }
 
-canvas_status canvas_network_evaluate(canvas_context *ctx, const canvas_network *network,
-                                      const double *const *inputs, const double *const *weights,
-                                      double *const *outputs) {
+API_STATUS(canvas_network_evaluate,
+           (canvas_context * ctx, const canvas_network *network, const double *const *inputs,
+            const double *const *weights, double *const *outputs),
+           (ctx, network, inputs, weights, outputs)) {
   NEED(network);
   return evaluate(ctx, network, inputs, weights, NULL, outputs);
 }
 
-canvas_status canvas_network_reference(canvas_context *ctx, const canvas_network *network,
-                                       const double *const *inputs, const double *const *weights,
-                                       double *const *outputs) {
+API_STATUS(canvas_network_reference,
+           (canvas_context * ctx, const canvas_network *network, const double *const *inputs,
+            const double *const *weights, double *const *outputs),
+           (ctx, network, inputs, weights, outputs)) {
   NEED(network);
   struct compiler *compiler;
   TRY(compiler_open(ctx, NULL, &compiler));
@@ -147,11 +152,22 @@ canvas_status canvas_network_reference(canvas_context *ctx, const canvas_network
 
 /* ---- passes ---------------------------------------------------------------------------------- */
 
-canvas_status canvas_network_optimize(canvas_context *ctx, canvas_network *network,
-                                      const char *passes, const canvas_machine *machine) {
+API_STATUS(canvas_network_optimize,
+           (canvas_context * ctx, canvas_network *network, const char *passes,
+            const canvas_machine *machine),
+           (ctx, network, passes, machine)) {
   NEED(network);
   const struct machine here = machine ? *machine_of(machine) : machine_here();
-  return network_optimize(ctx, (struct network *)network, passes, &here);
+  struct network *n = (struct network *)network, *copy = network_copy(n);
+  canvas_status status = network_optimize(ctx, copy, passes, &here);
+  if (status == CANVAS_OK) {
+    struct network before = *n;
+    *n = *copy;
+    *copy = before;
+    arena_join(&n->arena, &copy->arena); /* names that the caller has */
+  }
+  network_free(copy);
+  return status;
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
@@ -173,7 +189,7 @@ static bool show_value(const struct network *n, const struct memory_plan *plan, 
   return v->offset >= 0;
 }
 
-char *canvas_network_plan(const canvas_network *network) {
+API_VALUE(char *, canvas_network_plan, (const canvas_network *network), (network), NULL) {
   if (!network) return NULL;
   const struct network *n = network_of(network);
   struct memory_plan plan = memory_plan_of(n);
@@ -212,7 +228,7 @@ static void put_value(const struct shown *v, struct buf *out) {
   buf_puts(out, "}");
 }
 
-char *canvas_network_plan_json(const canvas_network *network) {
+API_VALUE(char *, canvas_network_plan_json, (const canvas_network *network), (network), NULL) {
   if (!network) return NULL;
   const struct network *n = network_of(network);
   struct memory_plan plan = memory_plan_of(n);

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/api_call.h"
 #include "api/handle.h"
 #include "net/network_compile.h"
 #include "program/program_cost.h"
@@ -133,19 +134,21 @@ static canvas_status compile(canvas_context *ctx, const struct network *n, const
   TRY(network_code_new(ctx, n, &p->options, &code));
   canvas_status status = network_compile(ctx, code, p->compiler, &object);
   if (status == CANVAS_OK) {
-    *out = mem_alloc(sizeof **out);
-    (*out)->path = object.path;
-    (*out)->made = object.made;
-    (*out)->found = object.found;
-    describe(*out, code);
+    struct canvas_network_code *made = mem_alloc(sizeof *made);
+    made->path = object.path;
+    made->made = object.made;
+    made->found = object.found;
+    describe(made, code);
+    *out = made;
   }
   network_code_free(code);
   return status;
 }
 
-canvas_status canvas_network_compile(canvas_context *ctx, const canvas_network *network,
-                                     const canvas_network_options *options,
-                                     canvas_network_code **out) {
+API_STATUS(canvas_network_compile,
+           (canvas_context * ctx, const canvas_network *network,
+            const canvas_network_options *options, canvas_network_code **out),
+           (ctx, network, options, out)) {
   NEED(network);
   NEED(out);
   struct place p;
@@ -207,9 +210,10 @@ static canvas_status write_files(canvas_context *ctx, const struct network *n,
   return CANVAS_OK;
 }
 
-canvas_status canvas_network_files(canvas_context *ctx, const canvas_network *network,
-                                   const canvas_network_options *options,
-                                   canvas_network_file **out) {
+API_STATUS(canvas_network_files,
+           (canvas_context * ctx, const canvas_network *network,
+            const canvas_network_options *options, canvas_network_file **out),
+           (ctx, network, options, out)) {
   NEED(network);
   NEED(out);
   struct place p;

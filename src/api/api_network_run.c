@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "api/api_call.h"
 #include "api/handle.h"
 #include "base/memory.h"
 #include "program/program_cost.h"
@@ -68,21 +69,29 @@ static void *memory(int64_t bytes) {
   return place;
 }
 
-static void *symbol(const canvas_network_code *code, const char *suffix) {
+static void close_object(void *object) {
+  if (object) dlclose(object);
+}
+
+static void *symbol(const canvas_network_code *code, void *object, const char *suffix) {
   struct buf name = {0};
   buf_printf(&name, "%s%s", code->function, suffix);
-  void *found = dlsym(code->object, name.text);
+  void *found = dlsym(object, name.text);
   buf_free(&name);
   return found;
 }
 
 static canvas_status open_object(canvas_context *ctx, canvas_network_code *code) {
-  code->object = dlopen(code->path, RTLD_NOW | RTLD_LOCAL);
-  if (code->object) {
-    *(void **)&code->load = symbol(code, "_load");
-    *(void **)&code->run = symbol(code, "_run");
-    *(void **)&code->call = symbol(code, "_call");
+  void *object = dlopen(code->path, RTLD_NOW | RTLD_LOCAL);
+  struct mem_deferred closing;
+  mem_defer(&closing, close_object, object);
+  if (object) {
+    *(void **)&code->load = symbol(code, object, "_load");
+    *(void **)&code->run = symbol(code, object, "_run");
+    *(void **)&code->call = symbol(code, object, "_call");
   }
+  mem_undefer(&closing);
+  code->object = object;
   if (code->load && code->run && code->call) {
     keep_openmp(code->object);
     return CANVAS_OK;
@@ -108,13 +117,14 @@ static canvas_status no_memory(canvas_context *ctx, const canvas_network_code *c
   return fail(ctx, CANVAS_IO, "no memory for network '%.40s'", code->function);
 }
 
-canvas_status canvas_network_code_load(canvas_context *ctx, canvas_network_code *code,
-                                       const void *const *weights) {
+API_STATUS(canvas_network_code_load,
+           (canvas_context * ctx, canvas_network_code *code, const void *const *weights),
+           (ctx, code, weights)) {
   NEED(code);
   TRY(check_tensors(ctx, &code->weights, weights));
   if (!code->object) TRY(open_object(ctx, code));
   size_t count = (size_t)code->weights.count;
-  if (!code->weight) code->weight = mem_alloc((count + 1) * sizeof *code->weight);
+  if (!code->weight) code->weight = mem_keep(mem_alloc((count + 1) * sizeof *code->weight));
   if (count) memcpy(code->weight, weights, count * sizeof *code->weight);
   if (!code->packed) code->packed = memory(code->packed_bytes);
   if (code->packed && !code->load(code->weight, code->packed)) return CANVAS_OK;
@@ -147,8 +157,10 @@ static canvas_status check_outputs(canvas_context *ctx, const canvas_network_cod
   return CANVAS_OK;
 }
 
-canvas_status canvas_network_code_run(canvas_context *ctx, canvas_network_code *code,
-                                      const void *const *inputs, void *const *outputs) {
+API_STATUS(canvas_network_code_run,
+           (canvas_context * ctx, canvas_network_code *code, const void *const *inputs,
+            void *const *outputs),
+           (ctx, code, inputs, outputs)) {
   NEED(code);
   TRY(check_outputs(ctx, code, outputs));
   TRY(check_tensors(ctx, &code->inputs, inputs));
@@ -158,8 +170,10 @@ canvas_status canvas_network_code_run(canvas_context *ctx, canvas_network_code *
   return failed ? no_memory(ctx, code) : CANVAS_OK;
 }
 
-canvas_status canvas_network_code_step(canvas_context *ctx, canvas_network_code *code, int call,
-                                       const void *const *inputs, void *const *outputs) {
+API_STATUS(canvas_network_code_step,
+           (canvas_context * ctx, canvas_network_code *code, int call, const void *const *inputs,
+            void *const *outputs),
+           (ctx, code, call, inputs, outputs)) {
   NEED(code);
   TRY(check_outputs(ctx, code, outputs));
   if (call < 0 || call >= code->calls.count)

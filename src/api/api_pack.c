@@ -1,4 +1,5 @@
 /* Packs: text, cost, and what they become (PyTorch, programs). Parsing is in reader.c. */
+#include "api/api_call.h"
 #include "api/handle.h"
 #include "api/json_cost.h"
 #include "base/json.h"
@@ -10,7 +11,7 @@ void canvas_pack_free(canvas_pack *pack) {
   if (pack) pack_free((struct pack *)pack);
 }
 
-char *canvas_pack_print(const canvas_pack *pack) {
+API_VALUE(char *, canvas_pack_print, (const canvas_pack *pack), (pack), NULL) {
   if (!pack) return NULL;
   struct buf out = {0};
   pack_print(pack_of(pack), &out);
@@ -40,8 +41,9 @@ static canvas_status want_bindings(canvas_context *ctx, const struct pack *p) {
               p->kernel->name);
 }
 
-canvas_status canvas_pack_cost(canvas_context *ctx, const canvas_pack *pack, int target,
-                               canvas_cost *out) {
+API_STATUS(canvas_pack_cost,
+           (canvas_context * ctx, const canvas_pack *pack, int target, canvas_cost *out),
+           (ctx, pack, target, out)) {
   NEED(pack);
   NEED(out);
   const struct pack *p = pack_of(pack);
@@ -76,7 +78,8 @@ static canvas_status print_cost(canvas_context *ctx, const canvas_pack *pack, st
   return CANVAS_OK;
 }
 
-canvas_status canvas_pack_cost_json(canvas_context *ctx, const canvas_pack *pack, char **out) {
+API_STATUS(canvas_pack_cost_json, (canvas_context * ctx, const canvas_pack *pack, char **out),
+           (ctx, pack, out)) {
   NEED(pack);
   NEED(out);
   struct buf b = {0};
@@ -86,8 +89,9 @@ canvas_status canvas_pack_cost_json(canvas_context *ctx, const canvas_pack *pack
   return status;
 }
 
-canvas_status canvas_pack_torch(canvas_context *ctx, const canvas_pack *pack, bool patterns,
-                                char **out) {
+API_STATUS(canvas_pack_torch,
+           (canvas_context * ctx, const canvas_pack *pack, bool patterns, char **out),
+           (ctx, pack, patterns, out)) {
   NEED(pack);
   NEED(out);
   const struct pack *p = pack_of(pack);
@@ -101,8 +105,10 @@ canvas_status canvas_pack_torch(canvas_context *ctx, const canvas_pack *pack, bo
   return status;
 }
 
-canvas_status canvas_pack_lower(canvas_context *ctx, const canvas_pack *pack, int target,
-                                int64_t batch, canvas_program **out) {
+API_STATUS(canvas_pack_lower,
+           (canvas_context * ctx, const canvas_pack *pack, int target, int64_t batch,
+            canvas_program **out),
+           (ctx, pack, target, batch, out)) {
   NEED(pack);
   NEED(out);
   const struct pack *p = pack_of(pack);

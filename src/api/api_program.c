@@ -1,12 +1,14 @@
 /* Programs: text, their inputs and outputs, seeded inputs, and the interpreter. */
+#include "api/api_call.h"
 #include "api/handle.h"
 #include "program/interpret.h"
 
 _Static_assert((int)CANVAS_RANK_MAX == (int)PROGRAM_AXES, "canvas.h has room for all sizes");
 _Static_assert((int)CANVAS_I32 == (int)PROGRAM_I32, "canvas.h lists the data types in order");
 
-canvas_status canvas_program_parse(canvas_context *ctx, const char *text, size_t length,
-                                   canvas_program **out) {
+API_STATUS(canvas_program_parse,
+           (canvas_context * ctx, const char *text, size_t length, canvas_program **out),
+           (ctx, text, length, out)) {
   NEED(out);
   struct program *p;
   TRY(program_parse(ctx, text, length, &p));
@@ -18,7 +20,7 @@ void canvas_program_free(canvas_program *program) {
   program_free((struct program *)program);
 }
 
-char *canvas_program_print(const canvas_program *program) {
+API_VALUE(char *, canvas_program_print, (const canvas_program *program), (program), NULL) {
   if (!program) return NULL;
   struct buf out = {0};
   program_print(program_of(program), &out);
@@ -63,15 +65,23 @@ canvas_tensor canvas_program_output(const canvas_program *program, int output) {
   return describe(p, p->outputs.data[output]);
 }
 
-void canvas_program_fill(const canvas_program *program, int input, uint64_t seed, double *out) {
+static void fill_zeros(const canvas_program *program, int input, double *out) {
+  int64_t elements = canvas_program_input(program, input).elements;
+  for (int64_t i = 0; i < elements; i++) out[i] = 0;
+}
+
+API_VOID(canvas_program_fill,
+         (const canvas_program *program, int input, uint64_t seed, double *out),
+         (program, input, seed, out), fill_zeros(program, input, out)) {
   if (!program || !out) return;
   const struct program *p = program_of(program);
   if (is_index(input, p->inputs.count)) program_fill(p, input, seed, out);
 }
 
-canvas_status canvas_program_evaluate(canvas_context *ctx, const canvas_program *program,
-                                      const double *const *inputs, int output, int64_t count,
-                                      const int64_t *elements, double *out) {
+API_STATUS(canvas_program_evaluate,
+           (canvas_context * ctx, const canvas_program *program, const double *const *inputs,
+            int output, int64_t count, const int64_t *elements, double *out),
+           (ctx, program, inputs, output, count, elements, out)) {
   NEED(program);
   const struct program *p = program_of(program);
   struct interpreter *in;

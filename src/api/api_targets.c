@@ -1,12 +1,14 @@
 /* Targets: the layers to replace and what they cost. */
 #include <stdlib.h>
 
+#include "api/api_call.h"
 #include "api/handle.h"
 #include "api/json_cost.h"
 #include "base/json.h"
 
-canvas_status canvas_targets_parse(canvas_context *ctx, const char *text, size_t length,
-                                   canvas_targets **out) {
+API_STATUS(canvas_targets_parse,
+           (canvas_context * ctx, const char *text, size_t length, canvas_targets **out),
+           (ctx, text, length, out)) {
   NEED(out);
   canvas_targets *t = mem_alloc(sizeof *t);
   canvas_status status = targets_parse(ctx, text, length, &t->list);
@@ -24,7 +26,7 @@ void canvas_targets_free(canvas_targets *t) {
   mem_free(t);
 }
 
-char *canvas_targets_print(const canvas_targets *targets) {
+API_VALUE(char *, canvas_targets_print, (const canvas_targets *targets), (targets), NULL) {
   if (!targets) return NULL;
   struct buf out = {0};
   targets_print(&targets->list, &out);
@@ -41,8 +43,9 @@ const char *canvas_targets_name(const canvas_targets *targets, int target) {
   return is_index(target, targets->list.count) ? targets->list.data[target].name : NULL;
 }
 
-canvas_status canvas_targets_cost(canvas_context *ctx, const canvas_targets *targets, int target,
-                                  canvas_cost *out) {
+API_STATUS(canvas_targets_cost,
+           (canvas_context * ctx, const canvas_targets *targets, int target, canvas_cost *out),
+           (ctx, targets, target, out)) {
   NEED(targets);
   NEED(out);
   struct cost sum = {0};
@@ -57,8 +60,8 @@ canvas_status canvas_targets_cost(canvas_context *ctx, const canvas_targets *tar
   return CANVAS_OK;
 }
 
-canvas_status canvas_targets_cost_json(canvas_context *ctx, const canvas_targets *targets,
-                                       char **out) {
+API_STATUS(canvas_targets_cost_json,
+           (canvas_context * ctx, const canvas_targets *targets, char **out), (ctx, targets, out)) {
   NEED(targets);
   NEED(out);
   canvas_cost cost;

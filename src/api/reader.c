@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/api_call.h"
 #include "api/handle.h"
 
 struct canvas_reader {
@@ -15,8 +16,9 @@ struct canvas_reader {
   int line;          /* lines before `at` */
 };
 
-canvas_status canvas_reader_open(canvas_context *ctx, const char *text, size_t length,
-                                 canvas_reader **out) {
+API_STATUS(canvas_reader_open,
+           (canvas_context * ctx, const char *text, size_t length, canvas_reader **out),
+           (ctx, text, length, out)) {
   NEED(out);
   if (length > TEXT_LIMIT)
     return fail(ctx, CANVAS_BAD_INPUT, "text of %zu bytes is over the limit of %d MiB", length,
@@ -76,7 +78,8 @@ static void move_line(canvas_context *ctx, int lines) {
   if (rest > message + 5) fail(ctx, CANVAS_BAD_INPUT, "line %ld%s", line + lines, rest);
 }
 
-canvas_status canvas_reader_next(canvas_context *ctx, canvas_reader *reader, canvas_pack **out) {
+API_STATUS(canvas_reader_next, (canvas_context * ctx, canvas_reader *reader, canvas_pack **out),
+           (ctx, reader, out)) {
   NEED(reader);
   NEED(out);
   canvas_reader *r = reader;
@@ -108,8 +111,9 @@ static canvas_status print_all(canvas_context *ctx, canvas_reader *r, struct buf
   }
 }
 
-canvas_status canvas_kernels_print(canvas_context *ctx, const char *text, size_t length,
-                                   char **out) {
+API_STATUS(canvas_kernels_print,
+           (canvas_context * ctx, const char *text, size_t length, char **out),
+           (ctx, text, length, out)) {
   NEED(out);
   canvas_reader *r;
   struct buf b = {0};
@@ -122,8 +126,9 @@ canvas_status canvas_kernels_print(canvas_context *ctx, const char *text, size_t
 }
 
 /* The first item, which must be the last. */
-canvas_status canvas_pack_parse(canvas_context *ctx, const char *text, size_t length,
-                                canvas_pack **out) {
+API_STATUS(canvas_pack_parse,
+           (canvas_context * ctx, const char *text, size_t length, canvas_pack **out),
+           (ctx, text, length, out)) {
   NEED(out);
   canvas_reader *r;
   canvas_pack *pack, *second;
@@ -146,8 +151,9 @@ canvas_status canvas_pack_parse(canvas_context *ctx, const char *text, size_t le
   return status;
 }
 
-canvas_status canvas_kernel_parse(canvas_context *ctx, const char *text, size_t length,
-                                  canvas_kernel **out) {
+API_STATUS(canvas_kernel_parse,
+           (canvas_context * ctx, const char *text, size_t length, canvas_kernel **out),
+           (ctx, text, length, out)) {
   NEED(out);
   canvas_pack *pack;
   TRY(canvas_pack_parse(ctx, text, length, &pack));

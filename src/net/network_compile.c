@@ -109,11 +109,11 @@ static void compile_beside(const struct files *files, const struct compiler *com
                            int missing) {
   int processes[WORKERS_MOST], count = 0;
   long processors = sysconf(_SC_NPROCESSORS_ONLN);
-  struct turns *turns = missing > 1 ? memory_shared(sizeof *turns) : NULL;
-  if (!turns) return;
+  if (missing < 2) return;
   const struct file **order = order_files(files);
+  struct turns *turns = memory_shared(sizeof *turns);
   struct worker w = {compiler, order, files->count, turns};
-  while (count < WORKERS_MOST && count < processors && count < missing)
+  while (turns && count < WORKERS_MOST && count < processors && count < missing)
     processes[count++] = child_beside(work, &w);
   for (int i = 0; i < count; i++) child_join(processes[i]);
   mem_free((void *)order);

@@ -239,7 +239,8 @@ static canvas_status grow_sparse(struct interpreter *in, int tensor) {
     mem_free(fresh.values);
     mem_free(fresh.keys);
     in->bytes -= (size_t)(16 * fresh.capacity);
-    return memory_full(in, tensor);
+    return fail(in->ctx, CANVAS_IO, "no memory for the values of stage '%.40s'",
+                in->p->tensors.data[tensor].name);
   }
   for (int64_t i = 0; i < m->capacity; i++)
     if (m->keys[i]) {

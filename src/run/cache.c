@@ -24,13 +24,24 @@ char *path_join(const char *folder, const char *name) {
   return buf_take(&path);
 }
 
+static void close_file(void *file) {
+  fclose(file);
+}
+
+static void close_folder(void *folder) {
+  closedir(folder);
+}
+
 bool file_read(const char *path, size_t most, struct buf *out) {
   char bytes[1 << 14];
+  struct mem_deferred closing;
   FILE *file = fopen(path, "rb");
   if (!file) return false;
+  mem_defer(&closing, close_file, file);
   while (!feof(file) && !ferror(file) && out->length <= most)
     buf_bytes(out, bytes, fread(bytes, 1, sizeof bytes, file));
   bool good = !ferror(file) && out->length <= most;
+  mem_undefer(&closing);
   fclose(file);
   return good;
 }
@@ -234,9 +245,7 @@ static void remove_folder(const char *path) {
   if (!folder) return;
   while ((entry = readdir(folder))) {
     if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..")) continue;
-    char *file = path_join(path, entry->d_name);
-    unlink(file);
-    mem_free(file);
+    unlinkat(dirfd(folder), entry->d_name, 0);
   }
   closedir(folder);
   rmdir(path);
@@ -275,8 +284,10 @@ static bool is_left(const char *name) {
 static void remove_stale(const char *parent) {
   DIR *folder = opendir(parent);
   struct dirent *entry;
+  struct mem_deferred closing;
   struct stat s;
   if (!folder) return;
+  mem_defer(&closing, close_folder, folder);
   while ((entry = readdir(folder))) {
     if (entry->d_name[0] == '.') continue;
     char *work = path_join(parent, entry->d_name);
@@ -284,6 +295,7 @@ static void remove_stale(const char *parent) {
     if (old || is_left(entry->d_name)) remove_folder(work);
     mem_free(work);
   }
+  mem_undefer(&closing);
   closedir(folder);
 }
 
@@ -305,6 +317,10 @@ canvas_status cache_work(canvas_context *ctx, const char *cache, char **out) {
   return status;
 }
 
+void cache_work_drop(void *work) {
+  remove_folder(work);
+}
+
 void cache_work_end(char *work) {
   if (!work) return;
   remove_folder(work);
@@ -315,13 +331,16 @@ canvas_status cache_has_room(canvas_context *ctx, const char *cache) {
   static const char bytes[1 << 16];
   canvas_context inner = {.message = ""};
   char *work;
+  struct mem_deferred dropping;
   TRY(cache_work(ctx, cache, &work));
+  mem_defer(&dropping, cache_work_drop, work);
   char *path = path_join(work, "room");
   canvas_status status = file_write(&inner, path, bytes, sizeof bytes);
   if (status != CANVAS_OK)
     status = fail(ctx, status, "%.800s; make room, or set CANVAS_CACHE to another folder",
                   inner.message);
   mem_free(path);
+  mem_undefer(&dropping);
   cache_work_end(work);
   return status;
 }

@@ -32,7 +32,8 @@ void cache_drop(const char *object);
 /* A new folder for one compilation, and its end with all files in it. Folders that a process
  * left when it was killed are removed, too: at once those of this machine, others after a day. */
 canvas_status cache_work(canvas_context *ctx, const char *cache, char **out);
-void cache_work_end(char *work); /* NULL is fine */
+void cache_work_end(char *work);  /* NULL is fine */
+void cache_work_drop(void *work); /* removes the folder, for mem_defer */
 
 /* Whether what a compiler writes of a small file could be written now, too; says why not. */
 canvas_status cache_has_room(canvas_context *ctx, const char *cache);

@@ -227,14 +227,17 @@ static canvas_status compile_and_keep(canvas_context *ctx, const struct compiler
                                       const struct making *making, const char *text, size_t length,
                                       bool threads, double seconds, struct object *out) {
   char *work;
+  struct mem_deferred dropping;
   bool made = false;
   TRY(cache_work(ctx, c->cache, &work));
+  mem_defer(&dropping, cache_work_drop, work);
   char *file = path_join(work, "unit.c");
   canvas_status status = file_write(ctx, file, text, length);
   if (status == CANVAS_OK && making->linked) status = write_objects(ctx, making->linked, work);
   if (status == CANVAS_OK) status = compile(ctx, c, making, work, threads, seconds, &made, out);
   if (made) status = cache_keep(ctx, c->cache, text, length, work, making->file, &out->path);
   mem_free(file);
+  mem_undefer(&dropping);
   cache_work_end(work);
   return status;
 }

@@ -21,6 +21,12 @@
   "network small\nprogram product\nin X f32 [n:4, k:3]\nin W f32 [k:3, m:2] const\n" \
   "Y[n:4, m:2] = X[n, k] * W[k, m] // sum k:3\nout Y\nend\n"                         \
   "in x f32 [4, 3]\nweight w f32 [3, 2]\ny f32 [4, 2] = product(x, w)\nout y\n"
+#define CONVOLUTION_TEXT                                                                      \
+  "canvas 1\nprogram conv\nin X f32 [h:10, w:10, i:4]\nin W f32 [a:3, b:3, i:4, o:8] const\n" \
+  "Y[h:8, w:8, o:8] = X[h+a, w+b, i] * W[a, b, i, o] // sum a:3, b:3, i:4\nout Y\n"
+#define SPARSE_TEXT                                                                               \
+  "canvas 1\nprogram rows\nin V f32 [e:4]\nin ptr i32 [r:3] 0..5 rising\nin ind i32 [e:4] 0..6\n" \
+  "in X f32 [k:6]\nY[r:2] = V[e] * X[ind[e]] // sum e:ptr[r]..ptr[r+1]\nout Y\n"
 #define SCHEDULE_TEXT "canvas 1\nschedule s\nn, k => @P = n, k\nn, m, k => @Y = n, m // k\n"
 
 static struct {
@@ -30,7 +36,7 @@ static struct {
   canvas_kernel *kernel;
   canvas_pack *pack;
   canvas_sampler *sampler;
-  canvas_program *program;
+  canvas_program *program, *convolution, *sparse;
   canvas_network *network;
   canvas_schedule *schedule;
   canvas_machine *machine;
@@ -39,12 +45,10 @@ static struct {
   canvas_network_code *network_code;
   canvas_measurer *measurer;
   canvas_log *log;
+  char *machine_text;
   char folder[64], path[96];  // the cache is in it; a log
 } api;
 
-static inline void must(canvas_status status, const char *what) {
-  CHECK_INT(status, CANVAS_OK, what);
-}
 #define MUST(call) CHECK_INT(call, CANVAS_OK, canvas_context_message(api.ctx))
 
 static inline void api_open(void) {
@@ -58,9 +62,12 @@ static inline void api_open(void) {
   MUST(canvas_kernel_bind(ctx, api.kernel, "C=4,H=5,W=3,x0=2", 16, &api.pack));
   MUST(canvas_sampler_new(ctx, api.targets, "", 0, 1, &api.sampler));
   MUST(canvas_program_parse(ctx, PROGRAM_TEXT, strlen(PROGRAM_TEXT), &api.program));
+  MUST(canvas_program_parse(ctx, CONVOLUTION_TEXT, strlen(CONVOLUTION_TEXT), &api.convolution));
+  MUST(canvas_program_parse(ctx, SPARSE_TEXT, strlen(SPARSE_TEXT), &api.sparse));
   MUST(canvas_network_parse(ctx, NETWORK_TEXT, strlen(NETWORK_TEXT), &api.network));
   MUST(canvas_schedule_parse(ctx, SCHEDULE_TEXT, strlen(SCHEDULE_TEXT), &api.schedule));
   api.machine = canvas_machine_here();
+  api.machine_text = canvas_machine_print(api.machine);
   MUST(canvas_bound_new(ctx, api.program, api.schedule, api.machine, &api.bound));
   const canvas_log_place place = {.machine = api.machine, .compiler = "cc"};
   const canvas_verdict time = {.median = 1, .lower = 1, .upper = 1, .repeats = 3};
@@ -81,7 +88,10 @@ static inline int api_close(void) {
   canvas_machine_free(api.machine);
   canvas_schedule_free(api.schedule);
   canvas_network_free(api.network);
+  canvas_program_free(api.sparse);
+  canvas_program_free(api.convolution);
   canvas_program_free(api.program);
+  canvas_string_free(api.machine_text);
   canvas_sampler_free(api.sampler);
   canvas_pack_free(api.pack);
   canvas_kernel_free(api.kernel);
