@@ -80,7 +80,8 @@ int canvas_main(int argc, char **argv) {
   struct sigaction ignore = {.sa_handler = SIG_IGN}, pipe, size;
   sigemptyset(&ignore.sa_mask);
   bool set = !sigaction(SIGPIPE, &ignore, &pipe) && !sigaction(SIGXFSZ, &ignore, &size);
-  int answer = dispatch(argc > 1 ? argc - 1 : 0, argv + 1);
+  int answer =
+      argv && argc > 1 ? canvas_run_command(dispatch, argc - 1, argv + 1) : dispatch(0, NULL);
   if (!flush_output()) answer = EXIT_BAD;
   if (set) {
     sigaction(SIGPIPE, &pipe, NULL);

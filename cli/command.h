@@ -49,6 +49,9 @@ extern const struct command command_sample, command_check, command_show, command
     command_equal, command_primitives, command_operator, command_network, command_help,
     command_completion;
 
+/* Runs `run`, and returns its exit status: 2, with a message, where there is no memory for a text (src/api/api_main.c). */
+int canvas_run_command(int (*run)(int count, char **words), int count, char **words);
+
 /* ---- all subcommands (subcommands.c) ---------------------------------------------------------- */
 
 /* `commands`: in the order of the help, those of the Python package last; NULL after the last. */

@@ -11,8 +11,17 @@
  * Errors: a function that can fail returns a status, writes its result through its last argument
  * only if that is CANVAS_OK, and leaves one error message in the context. Objects are not changed by
  * being read: several threads may share them, each with a context of its own. There is no global
- * state. `_free` and `_close` of NULL do nothing. The number of an input, output, stage or target that
- * there is not is an error where a status is answered, and undefined elsewhere.
+ * state. `_free` and `_close` of NULL do nothing.
+ *
+ * Arguments: a pointer is NULL only where its function says so, and a context never. NULL elsewhere, an index
+ * that does not exist, a count below 0, and a number that an enum does not have are CANVAS_BAD_INPUT where a
+ * status is returned. A function without a status then returns NULL, 0 or a struct of zeros, and writes nothing.
+ * So texts of a struct may be NULL. What an array holds cannot be checked: it has as many elements as its count,
+ * or its tensor, says.
+ *
+ * Memory: a function that gets none frees what it allocated. It returns CANVAS_IO with the message "out of memory: N
+ * bytes could not be had", or, without a status, NULL or a struct of zeros. The objects that it was given are as they
+ * were and can be used again; canvas_network_optimize then left the network as it was.
  *
  * Texts are given as bytes and length, need no NUL at the end and may have CANVAS_TEXT_LIMIT bytes.
  * Sizes are numbers of elements; MACs are multiply-accumulates, FLOPs are 2 * MACs.
@@ -284,7 +293,7 @@ int canvas_program_outputs(const canvas_program *program);
 canvas_tensor canvas_program_input(const canvas_program *program, int input);
 canvas_tensor canvas_program_output(const canvas_program *program, int output);
 
-/* Standard normal numbers; those of every input but the first are divided by the root of the product
+/* Standard normal numbers (zeros where there is no memory to draw them); those of every input but the first are divided by the root of the product
  * of its sizes but the first (a fan-in). Inputs of i32 hold numbers of their range, sorted if they
  * rise. A pure function of (seed, input, program). */
 void canvas_program_fill(const canvas_program *program, int input, uint64_t seed, double *out);
@@ -578,7 +587,7 @@ canvas_status canvas_network_code_load(canvas_context *ctx, canvas_network_code 
 canvas_status canvas_network_code_run(canvas_context *ctx, canvas_network_code *code,
                                       const void *const *inputs, void *const *outputs);
 /* One call of those that a run makes, from 0, with the values that the last run left: to be timed, in one thread.
- * Nothing is checked but the number. */
+ * Elements are not checked. */
 canvas_status canvas_network_code_step(canvas_context *ctx, canvas_network_code *code, int call,
                                        const void *const *inputs, void *const *outputs);
 
@@ -605,7 +614,8 @@ typedef enum canvas_failure {
   CANVAS_FAILED_WRONG, /* an element is wrong, never written, or outside the output */
   CANVAS_FAILED_RUN    /* it answered with an error of its own */
 } canvas_failure;
-const char *canvas_failure_name(canvas_failure failure); /* "ok", "check", ... */
+const char *canvas_failure_name(
+    canvas_failure failure); /* "ok", "check", ...; NULL: there is none */
 
 typedef struct canvas_verdict {
   canvas_failure failure;
@@ -618,7 +628,8 @@ typedef struct canvas_verdict {
   double cold; /* the median with nothing in the caches (canvas_run_options.cold); 0: not taken */
 } canvas_verdict;
 
-/* 0: what stands behind. A number below 0, or nan, is CANVAS_BAD_INPUT. */
+/* 0: what stands behind. A number below 0, or nan, is CANVAS_BAD_INPUT, and so are more than 1e9 seconds or
+ * repeats and more than 65536 threads. */
 typedef struct canvas_run_options {
   uint64_t seed; /* of the inputs (canvas_program_fill) */
   double
@@ -681,7 +692,7 @@ typedef struct canvas_tune_progress {
   int program;    /* which of those of canvas_tune_many, that take turns; else 0 */
 } canvas_tune_progress;
 
-/* 0 or NULL: what stands behind. A number below 0, or nan, is CANVAS_BAD_INPUT. */
+/* 0 or NULL: what stands behind. Numbers have the limits of canvas_run_options, trials those of repeats. */
 typedef struct canvas_tune_options {
   const char *method; /* "quick" */
   uint64_t seed;      /* of what the method draws */
@@ -728,7 +739,7 @@ canvas_status canvas_tune(canvas_context *ctx, const canvas_program *program,
                           canvas_bound **out, canvas_tuned *tuned);
 
 /* Several programs under one budget: trials and seconds of the options are those of all together, and go to
- * where they are expected to save most, program i running weights[i] times (NULL: once). out[i] and tuned[i]
+ * where they are expected to save most, program i running weights[i] times (0 to 1e18; NULL: once). out[i] and tuned[i]
  * as of canvas_tune; out[i] is NULL, and tuned[i].verdict tells, where no schedule of a program was correct. */
 canvas_status canvas_tune_many(canvas_context *ctx, const canvas_program *const *programs,
                                const double *weights, int count, const canvas_machine *machine,
@@ -778,7 +789,7 @@ canvas_status canvas_log_read(canvas_context *ctx, const char *path, canvas_log 
 canvas_log *canvas_log_merge(const canvas_log *const *logs, int count);
 void canvas_log_free(canvas_log *log);
 int canvas_log_count(const canvas_log *log);
-canvas_record canvas_log_record(const canvas_log *log, int record); /* 0 <= record < count */
+canvas_record canvas_log_record(const canvas_log *log, int record);
 char *canvas_log_line(const canvas_log *log, int record); /* its JSON, with the line's end */
 /* Lines of the file that are no records: how many, the number of the first, from 1, and why it is none. */
 int64_t canvas_log_damaged(const canvas_log *log, int64_t *line, const char **why);
@@ -849,7 +860,7 @@ void canvas_log_tasks_free(canvas_log_task *tasks);
 /* ---- the command line ---------------------------------------------------------------------- */
 
 /* The canvas command: argv[0] is the program's name, argv[argc] is not read. Prints to stdout and
- * stderr, answers the exit status: 0, 1 where the answer is "none", 2 for bad input. */
+ * stderr, answers the exit status: 0, 1 where the answer is "none", 2 for bad input, or without memory. */
 int canvas_main(int argc, char **argv);
 
 #ifdef __GNUC__

@@ -2,8 +2,8 @@
 
 The C core raises ``CanvasError`` (a ValueError) for bad input and ``NoSolution`` where the
 answer is "none"; the Python side raises the same two, so that one ``except canvas.CanvasError``
-catches all of them.  The command line prints the message on standard error and exits with 2, or
-with 1 for NoSolution.
+catches all of them.  Where memory is short, the core raises ``MemoryError``.  The command line
+prints the message on standard error and exits with 2, or with 1 for NoSolution.
 """
 
 from __future__ import annotations

@@ -61,18 +61,30 @@ static bool get_whole(PyObject *module, PyObject *number, const char *name, uint
 
 /* ---- to Python ----------------------------------------------------------------------------- */
 
-/* Raises what a status other than CANVAS_OK means; frees the context; answers NULL. */
+/* Raises what a status other than CANVAS_OK means; frees the context; answers NULL. CANVAS_IO without a message: a
+ * function without a status had no memory. */
 static PyObject *raise_status(PyObject *module, canvas_status status, canvas_context *ctx) {
   struct state *s = state_of(module);
-  PyErr_SetString(status == CANVAS_NONE ? s->no_solution : s->error, canvas_context_message(ctx));
+  const char *message = canvas_context_message(ctx);
+  bool memory = status == CANVAS_IO && (!*message || !strncmp(message, "out of memory", 13) ||
+                                        strstr(message, "no memory "));
+  if (memory)
+    PyErr_SetString(PyExc_MemoryError, message);
+  else
+    PyErr_SetString(status == CANVAS_NONE ? s->no_solution : s->error, message);
   canvas_context_free(ctx);
   return NULL;
+}
+
+/* For raise_status, where the context has no message so far: a function without a status had no memory. */
+static canvas_status no_memory(void) {
+  return CANVAS_IO;
 }
 
 /* The text that a call made as str, or its exception; frees text and context. */
 static PyObject *finish(PyObject *module, canvas_status status, canvas_context *ctx, char *text) {
   if (status != CANVAS_OK) return raise_status(module, status, ctx);
-  PyObject *answer = PyUnicode_FromString(text);
+  PyObject *answer = text ? PyUnicode_FromString(text) : PyErr_NoMemory();
   canvas_string_free(text);
   canvas_context_free(ctx);
   return answer;
@@ -88,6 +100,7 @@ static PyObject *call_text(PyObject *module, PyObject *str, text_work work) {
   canvas_status status;
   if (!get_text(module, str, &in)) return NULL;
   canvas_context *ctx = canvas_context_new();
+  if (!ctx) return PyErr_NoMemory(), NULL;
   Py_BEGIN_ALLOW_THREADS status = work(ctx, in, &out);
   Py_END_ALLOW_THREADS return finish(module, status, ctx, out);
 }
@@ -189,6 +202,7 @@ static canvas_kernel *get_kernel(PyObject *module, PyObject *str) {
   canvas_kernel *kernel = NULL;
   if (!get_text(module, str, &in)) return NULL;
   canvas_context *ctx = canvas_context_new();
+  if (!ctx) return PyErr_NoMemory(), NULL;
   Py_BEGIN_ALLOW_THREADS status = canvas_kernel_parse(ctx, in.bytes, in.length, &kernel);
   Py_END_ALLOW_THREADS if (status != CANVAS_OK) raise_status(module, status, ctx);
   else canvas_context_free(ctx);
@@ -201,7 +215,7 @@ static PyObject *core_hash(PyObject *module, PyObject *text) {
   canvas_hash hash;
   Py_BEGIN_ALLOW_THREADS hash = canvas_kernel_hash(kernel);
   Py_END_ALLOW_THREADS canvas_kernel_free(kernel);
-  return PyUnicode_FromString(hash.hex);
+  return *hash.hex ? PyUnicode_FromString(hash.hex) : PyErr_NoMemory();
 }
 
 static PyObject *core_reach(PyObject *module, PyObject *text) {
@@ -254,6 +268,7 @@ static PyObject *core_draw(PyObject *module, PyObject *args, PyObject *keywords)
       !get_whole(module, index, "index", &i) || !get_text(module, options, &how))
     return NULL;
   canvas_context *ctx = canvas_context_new();
+  if (!ctx) return PyErr_NoMemory(), NULL;
   Py_BEGIN_ALLOW_THREADS status = draw(ctx, in, how, s, i, &out, &groups);
   Py_END_ALLOW_THREADS if (status == CANVAS_NONE) {
     canvas_context_free(ctx);
@@ -330,6 +345,7 @@ static PyObject *core_mutate(PyObject *module, PyObject *args, PyObject *keyword
       !get_parents(module, list, &parents))
     return NULL;
   canvas_context *ctx = canvas_context_new();
+  if (!ctx) return PyErr_NoMemory(), NULL;
   Py_BEGIN_ALLOW_THREADS status = open_sampler(ctx, in, how, s, &sampler);
   if (status == CANVAS_OK) status = mutate(ctx, sampler, i, &parents, &out, &groups);
   canvas_sampler_free(sampler);
@@ -353,6 +369,7 @@ static PyObject *core_draw_is_free(PyObject *module, PyObject *args, PyObject *k
       !get_text(module, options, &how))
     return NULL;
   canvas_context *ctx = canvas_context_new();
+  if (!ctx) return PyErr_NoMemory(), NULL;
   canvas_status status = canvas_draw_is_free(ctx, how.bytes, how.length, s, i, &answer);
   if (status != CANVAS_OK) return raise_status(module, status, ctx);
   canvas_context_free(ctx);
@@ -398,6 +415,7 @@ static PyObject *core_broken_rules(PyObject *module, PyObject *args, PyObject *k
       !get_text(module, pack, &in) || !get_text(module, options, &how))
     return NULL;
   canvas_context *ctx = canvas_context_new();
+  if (!ctx) return PyErr_NoMemory(), NULL;
   Py_BEGIN_ALLOW_THREADS status = broken_rules(ctx, in, how, &out);
   Py_END_ALLOW_THREADS return finish(module, status, ctx, out);
 }
@@ -447,6 +465,7 @@ static PyObject *core_solve(PyObject *module, PyObject *args, PyObject *keywords
   for (int i = 0; i < 4; i++)
     if (!get_text(module, given[i], &in[i])) return NULL;
   canvas_context *ctx = canvas_context_new();
+  if (!ctx) return PyErr_NoMemory(), NULL;
   Py_BEGIN_ALLOW_THREADS status = solve(ctx, in, &out);
   Py_END_ALLOW_THREADS return finish(module, status, ctx, out);
 }
@@ -474,6 +493,7 @@ static PyObject *core_bind(PyObject *module, PyObject *args, PyObject *keywords)
       !get_text(module, kernel, &in) || !get_text(module, sizes, &at))
     return NULL;
   canvas_context *ctx = canvas_context_new();
+  if (!ctx) return PyErr_NoMemory(), NULL;
   Py_BEGIN_ALLOW_THREADS status = bind(ctx, in, at, &out);
   Py_END_ALLOW_THREADS return finish(module, status, ctx, out);
 }
@@ -498,6 +518,7 @@ static PyObject *core_torch_code(PyObject *module, PyObject *args, PyObject *key
       !get_text(module, pack, &in))
     return NULL;
   canvas_context *ctx = canvas_context_new();
+  if (!ctx) return PyErr_NoMemory(), NULL;
   Py_BEGIN_ALLOW_THREADS status = spell(ctx, in, patterns, &out);
   Py_END_ALLOW_THREADS return finish(module, status, ctx, out);
 }
@@ -531,6 +552,7 @@ static PyObject *core_lower(PyObject *module, PyObject *args, PyObject *keywords
   if (batch < 1 || batch > 65536)
     return PyErr_Format(state_of(module)->error, "batch is a whole number from 1 to 65536");
   canvas_context *ctx = canvas_context_new();
+  if (!ctx) return PyErr_NoMemory(), NULL;
   Py_BEGIN_ALLOW_THREADS status = lower(ctx, in, index, (int64_t)batch, &out);
   Py_END_ALLOW_THREADS return finish(module, status, ctx, out);
 }
@@ -556,6 +578,7 @@ static PyObject *core_operator_program(PyObject *module, PyObject *args, PyObjec
       !get_text(module, name, &called) || !get_text(module, arguments, &in))
     return NULL;
   canvas_context *ctx = canvas_context_new();
+  if (!ctx) return PyErr_NoMemory(), NULL;
   Py_BEGIN_ALLOW_THREADS status = operator_program(ctx, called.bytes, in, &out);
   Py_END_ALLOW_THREADS return finish(module, status, ctx, out);
 }
@@ -578,6 +601,7 @@ static canvas_program *parse_program(PyObject *module, PyObject *str) {
   canvas_program *program = NULL;
   if (!get_text(module, str, &in)) return NULL;
   canvas_context *ctx = canvas_context_new();
+  if (!ctx) return PyErr_NoMemory(), NULL;
   Py_BEGIN_ALLOW_THREADS status = canvas_program_parse(ctx, in.bytes, in.length, &program);
   Py_END_ALLOW_THREADS if (status != CANVAS_OK) raise_status(module, status, ctx);
   else canvas_context_free(ctx);
@@ -638,6 +662,7 @@ static PyObject *run_evaluation(PyObject *module, const struct evaluation *e) {
   if (!answer) return NULL;
   double *out = (double *)PyBytes_AsString(answer);
   canvas_context *ctx = canvas_context_new();
+  if (!ctx) return PyErr_NoMemory(), NULL;
   Py_BEGIN_ALLOW_THREADS status =
       canvas_program_evaluate(ctx, e->program, e->input, 0, e->count, e->elements, out);
   Py_END_ALLOW_THREADS if (status != CANVAS_OK) {
@@ -730,7 +755,8 @@ static canvas_status compile_bound(canvas_context *ctx, const canvas_program *pr
   canvas_status status = canvas_bound_new(ctx, program, schedule, machine, &bound);
   if (status == CANVAS_OK) status = canvas_bound_compile(ctx, bound, &options, &out->path);
   if (status == CANVAS_OK) status = canvas_bound_prepared(ctx, bound, &out->prepared);
-  if (status == CANVAS_OK) out->function = canvas_program_function(program);
+  if (status == CANVAS_OK && !(out->function = canvas_program_function(program)))
+    status = no_memory();
   canvas_bound_free(bound);
   return status;
 }
@@ -744,7 +770,7 @@ static canvas_status compile_texts(canvas_context *ctx, const canvas_program *pr
   if (machine->bytes)
     status = canvas_machine_parse(ctx, machine->bytes, machine->length, &m);
   else
-    m = canvas_machine_here();
+    status = (m = canvas_machine_here()) ? CANVAS_OK : no_memory();
   if (status == CANVAS_OK && schedule->bytes)
     status = canvas_schedule_parse(ctx, schedule->bytes, schedule->length, &s);
   if (status == CANVAS_OK) status = compile_bound(ctx, program, s, m, out);
@@ -776,6 +802,7 @@ static PyObject *core_compile(PyObject *module, PyObject *args, PyObject *keywor
   canvas_program *program = parse_program(module, text);
   if (!program) return NULL;
   canvas_context *ctx = canvas_context_new();
+  if (!ctx) return PyErr_NoMemory(), NULL;
   int inputs = canvas_program_inputs(program);
   Py_BEGIN_ALLOW_THREADS status = compile_texts(ctx, program, &schedule, &machine, &made);
   canvas_program_free(program);
@@ -830,6 +857,7 @@ static PyObject *core_edit_program(PyObject *module, PyObject *args, PyObject *k
   canvas_program *program = parse_program(module, text);
   if (!program) return NULL;
   canvas_context *ctx = canvas_context_new();
+  if (!ctx) return PyErr_NoMemory(), NULL;
   Py_BEGIN_ALLOW_THREADS status =
       canvas_program_edit(ctx, program, edit.bytes, edit.length, &edited);
   canvas_program_free(program);
@@ -906,7 +934,7 @@ static canvas_status work_bound(canvas_context *ctx, const canvas_program *progr
   if (machine->bytes)
     status = canvas_machine_parse(ctx, machine->bytes, machine->length, &m);
   else
-    m = canvas_machine_here();
+    status = (m = canvas_machine_here()) ? CANVAS_OK : no_memory();
   if (status == CANVAS_OK && schedule->bytes)
     status = canvas_schedule_parse(ctx, schedule->bytes, schedule->length, &s);
   if (status == CANVAS_OK) status = canvas_bound_new(ctx, program, s, m, &bound);
@@ -928,11 +956,12 @@ static PyObject *call_bound(PyObject *module, PyObject *text, PyObject *schedule
   canvas_program *program = parse_program(module, text);
   if (!program) return NULL;
   canvas_context *ctx = canvas_context_new();
+  if (!ctx) return PyErr_NoMemory(), NULL;
   Py_BEGIN_ALLOW_THREADS status = work_bound(ctx, program, &schedule, &machine, &edit, work, &out);
   canvas_program_free(program);
   Py_END_ALLOW_THREADS if (!out.second) return finish(module, status, ctx, out.first);
   canvas_context_free(ctx);
-  PyObject *answer = Py_BuildValue("(ss)", out.first, out.second);
+  PyObject *answer = out.first ? Py_BuildValue("(ss)", out.first, out.second) : PyErr_NoMemory();
   canvas_string_free(out.first);
   canvas_string_free(out.second);
   return answer;
@@ -1013,6 +1042,7 @@ static PyObject *core_network_optimize(PyObject *module, PyObject *args, PyObjec
       !get_optional(module, machine, &bound))
     return NULL;
   canvas_context *ctx = canvas_context_new();
+  if (!ctx) return PyErr_NoMemory(), NULL;
   Py_BEGIN_ALLOW_THREADS status = optimize_network(ctx, in, passes, bound, &out);
   Py_END_ALLOW_THREADS return finish(module, status, ctx, out);
 }
@@ -1030,6 +1060,7 @@ static canvas_network *parse_network(PyObject *module, PyObject *str) {
   canvas_network *network = NULL;
   if (!get_text(module, str, &in)) return NULL;
   canvas_context *ctx = canvas_context_new();
+  if (!ctx) return PyErr_NoMemory(), NULL;
   Py_BEGIN_ALLOW_THREADS status = canvas_network_parse(ctx, in.bytes, in.length, &network);
   Py_END_ALLOW_THREADS if (status != CANVAS_OK) raise_status(module, status, ctx);
   else canvas_context_free(ctx);
@@ -1084,6 +1115,7 @@ static PyObject *evaluate_network(PyObject *module, struct network_evaluation *e
   if (!list) return NULL;
   const double **weights = e->given + canvas_network_count(e->network, CANVAS_INPUT);
   canvas_context *ctx = canvas_context_new();
+  if (!ctx) return PyErr_NoMemory(), NULL;
   Py_BEGIN_ALLOW_THREADS status =
       canvas_network_evaluate(ctx, e->network, e->given, weights, e->outputs);
   Py_END_ALLOW_THREADS if (status != CANVAS_OK) {
@@ -1231,6 +1263,7 @@ static PyObject *describe_network_calls(const canvas_network_code *code, int cou
 static PyObject *describe_network(const struct network_made *m) {
   canvas_network_facts f = canvas_network_code_describe(m->code);
   char *text = canvas_network_print(m->network);
+  if (!text) return PyErr_NoMemory();
   PyObject *answer = Py_BuildValue(
       "{sNsssLsLsssNsNsNsNsNsisi}", "path", PyUnicode_DecodeFSDefault(f.path), "function",
       f.function, "packed", (long long)f.packed_bytes, "arena", (long long)f.arena_bytes, "text",
@@ -1262,6 +1295,7 @@ static PyObject *network_code(PyObject *module, PyObject *args, PyObject *keywor
   canvas_status status;
   if (!get_network_wanted(module, args, keywords, &wanted)) return NULL;
   canvas_context *ctx = canvas_context_new();
+  if (!ctx) return PyErr_NoMemory(), NULL;
   Py_BEGIN_ALLOW_THREADS status = make_network(ctx, &wanted, files, &made);
   Py_END_ALLOW_THREADS if (wanted.log_path) Py_DecRef(wanted.log_path);
   PyObject *answer = NULL;
@@ -1314,6 +1348,7 @@ static PyObject *core_measurer(PyObject *module, PyObject *args, PyObject *keywo
   m->program = parse_program(module, text);
   if (!m->program) return PyMem_Free(m), NULL;
   canvas_context *ctx = canvas_context_new();
+  if (!ctx) return PyErr_NoMemory(), NULL;
   Py_BEGIN_ALLOW_THREADS status = canvas_measurer_new(ctx, m->program, &options, &m->measurer);
   Py_END_ALLOW_THREADS if (status != CANVAS_OK) {
     canvas_program_free(m->program);
@@ -1374,22 +1409,21 @@ static bool get_candidates(PyObject *module, PyObject *list, struct candidates *
   return true;
 }
 
-/* One candidate bound for a machine; what is wrong with it is its verdict. */
-static void bind_candidate(struct candidates *c, int i, const canvas_machine *machine) {
+/* One candidate bound for a machine; what is wrong with it is its verdict. Fails where there is no memory. */
+static canvas_status bind_candidate(canvas_context *ctx, struct candidates *c, int i,
+                                    const canvas_machine *machine) {
   const struct text *program = &c->texts[2 * i], *schedule = &c->texts[2 * i + 1];
-  canvas_context *ctx = canvas_context_new();
   canvas_status status =
       canvas_program_parse(ctx, program->bytes, program->length, &c->programs[i]);
   if (status == CANVAS_OK && schedule->bytes)
     status = canvas_schedule_parse(ctx, schedule->bytes, schedule->length, &c->schedules[i]);
   if (status == CANVAS_OK)
     status = canvas_bound_new(ctx, c->programs[i], c->schedules[i], machine, &c->bound[i]);
-  if (status != CANVAS_OK) {
-    c->verdicts[i].failure = CANVAS_FAILED_CHECK;
-    snprintf(c->verdicts[i].message, sizeof c->verdicts[i].message, "%s",
-             canvas_context_message(ctx));
-  }
-  canvas_context_free(ctx);
+  if (status == CANVAS_OK || status == CANVAS_IO) return status;
+  c->verdicts[i].failure = CANVAS_FAILED_CHECK;
+  snprintf(c->verdicts[i].message, sizeof c->verdicts[i].message, "%s",
+           canvas_context_message(ctx));
+  return CANVAS_OK;
 }
 
 /* Ctrl-C: in the main thread, what a signal raises is seen while a child is waited for. */
@@ -1423,13 +1457,15 @@ static void raise_again(struct raised r, const char *name, PyObject *found) {
 static canvas_status measure_bound(canvas_context *ctx, canvas_measurer *measurer,
                                    struct candidates *c) {
   canvas_machine *machine = canvas_machine_here();
+  canvas_status status = machine ? CANVAS_OK : no_memory();
   int count = 0;
-  for (int i = 0; i < c->count; i++) {
-    bind_candidate(c, i, machine);
+  for (int i = 0; status == CANVAS_OK && i < c->count; i++) {
+    status = bind_candidate(ctx, c, i, machine);
     if (c->bound[i]) c->legal[count++] = c->bound[i];
   }
-  canvas_status status = canvas_measurer_run(ctx, measurer, c->legal, count, c->of_legal);
-  for (int i = 0, next = 0; i < c->count; i++)
+  if (status == CANVAS_OK)
+    status = canvas_measurer_run(ctx, measurer, c->legal, count, c->of_legal);
+  for (int i = 0, next = 0; status == CANVAS_OK && i < c->count; i++)
     if (c->bound[i]) c->verdicts[i] = c->of_legal[next++];
   canvas_machine_free(machine);
   return status;
@@ -1466,6 +1502,7 @@ static PyObject *core_measure(PyObject *module, PyObject *args) {
   } else if (get_candidates(module, list, &c)) {
     canvas_status status;
     canvas_context *ctx = canvas_context_new();
+    if (!ctx) return PyErr_NoMemory(), NULL;
     canvas_stop_when(is_interrupted, NULL);
     Py_BEGIN_ALLOW_THREADS status = measure_bound(ctx, m->measurer, &c);
     Py_END_ALLOW_THREADS canvas_stop_when(NULL, NULL);
@@ -1502,12 +1539,13 @@ static canvas_status tune_texts(canvas_context *ctx, const canvas_program *progr
   if (machine->bytes)
     status = canvas_machine_parse(ctx, machine->bytes, machine->length, &m);
   else
-    m = canvas_machine_here();
+    status = (m = canvas_machine_here()) ? CANVAS_OK : no_memory();
   if (status == CANVAS_OK) status = canvas_tune(ctx, program, m, &t->options, &bound, &t->facts);
   if (status == CANVAS_OK) {
     t->program = canvas_bound_program_print(bound);
     t->edits = canvas_bound_edits(bound);
     t->schedule = canvas_schedule_print(canvas_bound_schedule(bound));
+    if (!t->program || !t->schedule) status = no_memory();
   }
   canvas_bound_free(bound);
   canvas_machine_free(m);
@@ -1561,6 +1599,7 @@ static PyObject *core_tune(PyObject *module, PyObject *args, PyObject *keywords)
   o->sketch = sketch.bytes;
   o->log = path ? PyBytes_AsString(path) : NULL;
   canvas_context *ctx = canvas_context_new();
+  if (!ctx) return PyErr_NoMemory(), NULL;
   canvas_stop_when(is_interrupted, NULL);
   Py_BEGIN_ALLOW_THREADS status = tune_texts(ctx, program, &machine, &t);
   canvas_program_free(program);
@@ -1594,15 +1633,18 @@ static PyObject *core_logged(PyObject *module, PyObject *args) {
     return NULL;
   }
   canvas_context *ctx = canvas_context_new();
+  if (!ctx) return PyErr_NoMemory(), NULL;
   canvas_machine *machine = canvas_machine_here();
   char *compiler = canvas_compiler_name(ctx);
   const canvas_log_place here = {.machine = machine, .compiler = compiler, .threads = 1};
-  status = compiler ? canvas_log_read(ctx, PyBytes_AsString(path), &log) : CANVAS_IO;
+  status = !machine   ? no_memory()
+           : compiler ? canvas_log_read(ctx, PyBytes_AsString(path), &log)
+                      : CANVAS_IO;
   if (status == CANVAS_OK) status = canvas_log_take(ctx, log, program, &here, &bound, &taken);
   if (status == CANVAS_OK) {
     char *edited = canvas_bound_program_print(bound);
     char *schedule = canvas_schedule_print(canvas_bound_schedule(bound));
-    answer = Py_BuildValue("(ss)", edited, schedule);
+    answer = edited && schedule ? Py_BuildValue("(ss)", edited, schedule) : PyErr_NoMemory();
     canvas_string_free(edited);
     canvas_string_free(schedule);
   }
@@ -1627,7 +1669,7 @@ static PyObject *core_version(PyObject *module, PyObject *unused) {
 static PyObject *core_primitives(PyObject *module, PyObject *unused) {
   (void)module, (void)unused;
   char *text = canvas_primitives_print(CANVAS_JSON);
-  PyObject *answer = PyUnicode_FromString(text);
+  PyObject *answer = text ? PyUnicode_FromString(text) : PyErr_NoMemory();
   canvas_string_free(text);
   return answer;
 }

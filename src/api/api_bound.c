@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/api_call.h"
 #include "api/handle.h"
 #include "explain/explain.h"
 #include "program/program_edit.h"
@@ -24,9 +25,13 @@ static canvas_status bind_default(canvas_context *ctx, const struct program *pro
   return CANVAS_OK;
 }
 
-canvas_status canvas_bound_new(canvas_context *ctx, const canvas_program *program,
-                               const canvas_schedule *schedule, const canvas_machine *machine,
-                               canvas_bound **out) {
+API_STATUS(canvas_bound_new,
+           (canvas_context * ctx, const canvas_program *program, const canvas_schedule *schedule,
+            const canvas_machine *machine, canvas_bound **out),
+           (ctx, program, schedule, machine, out)) {
+  NEED(program);
+  NEED(machine);
+  NEED(out);
   struct canvas_bound b = {.given = program_of(program)};
   if (schedule)
     TRY(loop_tree_bind(ctx, program_of(program), schedule_of(schedule), machine_of(machine),
@@ -38,15 +43,20 @@ canvas_status canvas_bound_new(canvas_context *ctx, const canvas_program *progra
   return CANVAS_OK;
 }
 
-canvas_status canvas_bound_edit(canvas_context *ctx, const canvas_bound *bound, const char *edit,
-                                size_t length, canvas_bound **out) {
+API_STATUS(canvas_bound_edit,
+           (canvas_context * ctx, const canvas_bound *bound, const char *edit, size_t length,
+            canvas_bound **out),
+           (ctx, bound, edit, length, out)) {
+  NEED(bound);
+  NEED(out);
   struct canvas_bound b = {0};
   TRY(schedule_edit_text(ctx, bound->tree, edit, length, &b.tree));
   b.edited = bound->edited;
   b.given = bound->given;
+  struct canvas_bound *made = mem_alloc(sizeof *made);
   if (b.edited) __atomic_add_fetch(&b.edited->users, 1, __ATOMIC_RELAXED);
-  *out = mem_alloc(sizeof **out);
-  **out = b;
+  *made = b;
+  *out = made;
   return CANVAS_OK;
 }
 
@@ -63,12 +73,14 @@ void canvas_bound_free(canvas_bound *bound) {
 }
 
 const canvas_schedule *canvas_bound_schedule(const canvas_bound *bound) {
+  if (!bound) return NULL;
   return (const canvas_schedule *)bound->tree->schedule;
 }
 
 /* ---- facts ----------------------------------------------------------------------------------- */
 
-char *canvas_bound_holes(const canvas_bound *bound) {
+API_VALUE(char *, canvas_bound_holes, (const canvas_bound *bound), (bound), NULL) {
+  if (!bound) return NULL;
   const struct loop_tree *tree = bound->tree;
   struct buf out = {0};
   buf_puts(&out, "");
@@ -105,7 +117,9 @@ static void count_below(struct counter *c, int node) {
   }
 }
 
-canvas_bound_facts canvas_bound_describe(const canvas_bound *bound) {
+API_VALUE(canvas_bound_facts, canvas_bound_describe, (const canvas_bound *bound), (bound),
+          (canvas_bound_facts){0}) {
+  if (!bound) return (canvas_bound_facts){0};
   const struct loop_tree *tree = bound->tree;
   canvas_bound_facts facts = {.holes = tree->open};
   struct counter c = {tree, mem_alloc((size_t)tree->schedule->levels.count + 1), &facts, 0};
@@ -115,7 +129,8 @@ canvas_bound_facts canvas_bound_describe(const canvas_bound *bound) {
   return facts;
 }
 
-char *canvas_bound_warnings(const canvas_bound *bound) {
+API_VALUE(char *, canvas_bound_warnings, (const canvas_bound *bound), (bound), NULL) {
+  if (!bound) return NULL;
   struct buf text = {0};
   buf_puts(&text, "");
   loop_tree_print_warnings(bound->tree, &text);
@@ -137,7 +152,10 @@ static canvas_status explain_time(canvas_context *ctx, const struct loop_tree *t
   return CANVAS_OK;
 }
 
-canvas_status canvas_bound_explain(canvas_context *ctx, const canvas_bound *bound, char **out) {
+API_STATUS(canvas_bound_explain, (canvas_context * ctx, const canvas_bound *bound, char **out),
+           (ctx, bound, out)) {
+  NEED(bound);
+  NEED(out);
   struct buf text = {0};
   canvas_status status = schedule_explain(ctx, bound->tree, &text);
   if (status == CANVAS_OK && !bound->tree->open) status = explain_time(ctx, bound->tree, &text);
@@ -146,18 +164,21 @@ canvas_status canvas_bound_explain(canvas_context *ctx, const canvas_bound *boun
   return status;
 }
 
-char *canvas_bound_program_print(const canvas_bound *bound) {
+API_VALUE(char *, canvas_bound_program_print, (const canvas_bound *bound), (bound), NULL) {
+  if (!bound) return NULL;
   struct buf text = {0};
   program_print(bound->tree->program, &text);
   return buf_take(&text);
 }
 
-char *canvas_bound_edits(const canvas_bound *bound) {
+API_VALUE(char *, canvas_bound_edits, (const canvas_bound *bound), (bound), NULL) {
+  if (!bound) return NULL;
   const char *edits = bound->given ? program_edits_since(bound->tree->program, bound->given) : NULL;
   return mem_strdup(edits ? edits : "");
 }
 
-char *canvas_bound_dot(const canvas_bound *bound) {
+API_VALUE(char *, canvas_bound_dot, (const canvas_bound *bound), (bound), NULL) {
+  if (!bound) return NULL;
   struct buf text = {0};
   schedule_dot(bound->tree, &text);
   return buf_take(&text);
@@ -171,8 +192,12 @@ static bool is_c_name(const char *name) {
 
 /* ---- code ------------------------------------------------------------------------------------- */
 
-canvas_status canvas_bound_emit(canvas_context *ctx, const canvas_bound *bound,
-                                const canvas_emit_options *options, char **out) {
+API_STATUS(canvas_bound_emit,
+           (canvas_context * ctx, const canvas_bound *bound, const canvas_emit_options *options,
+            char **out),
+           (ctx, bound, options, out)) {
+  NEED(bound);
+  NEED(out);
   struct buf text = {0};
   const char *function = options ? options->function : NULL;
   if (function && !is_c_name(function))
@@ -187,23 +212,28 @@ canvas_status canvas_bound_emit(canvas_context *ctx, const canvas_bound *bound,
   return status;
 }
 
-canvas_status canvas_bound_prepared(canvas_context *ctx, const canvas_bound *bound,
-                                    canvas_prepared *out) {
+API_STATUS(canvas_bound_prepared,
+           (canvas_context * ctx, const canvas_bound *bound, canvas_prepared *out),
+           (ctx, bound, out)) {
+  NEED(bound);
+  NEED(out);
   struct prepared *p;
   TRY(prepare_split(ctx, bound->tree, &p));
   int inputs = bound->tree->program->inputs.count;
-  *out = (canvas_prepared){.bytes = p ? p->bytes : 0};
+  canvas_prepared made = {.bytes = p ? p->bytes : 0};
   if (p) {
-    out->prepare = mem_alloc((size_t)inputs + 1);
-    out->rest = mem_alloc((size_t)inputs + 1);
-    memcpy(out->prepare, p->prepare.takes, (size_t)inputs);
-    memcpy(out->rest, p->rest.takes, (size_t)inputs);
+    made.prepare = mem_alloc((size_t)inputs + 1);
+    made.rest = mem_alloc((size_t)inputs + 1);
+    memcpy(made.prepare, p->prepare.takes, (size_t)inputs);
+    memcpy(made.rest, p->rest.takes, (size_t)inputs);
   }
   prepare_free(p);
+  *out = made;
   return CANVAS_OK;
 }
 
 void canvas_prepared_free(canvas_prepared *prepared) {
+  if (!prepared) return;
   mem_free(prepared->prepare);
   mem_free(prepared->rest);
   *prepared = (canvas_prepared){0};

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/api_call.h"
 #include "api/handle.h"
 #include "base/memory.h"
 #include "emit/emit.h"
@@ -15,7 +16,8 @@
 
 enum { AGAIN = 3 }; /* times that an object is made which somebody removes before it is loaded */
 
-char *canvas_compiler_name(canvas_context *ctx) {
+API_VALUE(char *, canvas_compiler_name, (canvas_context * ctx), (ctx),
+          (api_no_memory(ctx, &api_call), NULL)) {
   struct compiler *c;
   if (compiler_open(ctx, NULL, &c) != CANVAS_OK) return NULL;
   char *text = mem_strdup(compiler_text(c));
@@ -23,7 +25,8 @@ char *canvas_compiler_name(canvas_context *ctx) {
   return text;
 }
 
-char *canvas_program_function(const canvas_program *program) {
+API_VALUE(char *, canvas_program_function, (const canvas_program *program), (program), NULL) {
+  if (!program) return NULL;
   return emit_c_function(program_of(program)->name);
 }
 
@@ -81,8 +84,12 @@ static canvas_status compile_for(canvas_context *ctx, const canvas_bound *bound,
   return status;
 }
 
-canvas_status canvas_bound_compile(canvas_context *ctx, const canvas_bound *bound,
-                                   const canvas_emit_options *options, char **out) {
+API_STATUS(canvas_bound_compile,
+           (canvas_context * ctx, const canvas_bound *bound, const canvas_emit_options *options,
+            char **out),
+           (ctx, bound, options, out)) {
+  NEED(bound);
+  NEED(out);
   return compile_for(ctx, bound, bound->tree->machine.target, options, out);
 }
 
@@ -106,6 +113,10 @@ void keep_openmp(void *object) {
   if (kept) dlclose(kept);
 }
 
+static void close_descriptor(void *file) {
+  close(*(int *)file);
+}
+
 canvas_status load_file(canvas_context *ctx, int file, const char *path, void **out) {
   canvas_context inner = {.message = ""};
   *out = sealed_load(&inner, file, path);
@@ -114,12 +125,18 @@ canvas_status load_file(canvas_context *ctx, int file, const char *path, void **
   return fail(ctx, CANVAS_IO, "what was compiled cannot be loaded: %.900s", inner.message);
 }
 
-canvas_status canvas_object_load(canvas_context *ctx, const char *path, void **out) {
+API_STATUS(canvas_object_load, (canvas_context * ctx, const char *path, void **out),
+           (ctx, path, out)) {
+  NEED(path);
+  NEED(out);
   int file = cache_open_object(path);
   if (file < 0)
     return fail(ctx, CANVAS_IO,
                 "'%.800s' is not in the cache any more, or was damaged: compile it again", path);
+  struct mem_deferred closing;
+  mem_defer(&closing, close_descriptor, &file);
   canvas_status status = load_file(ctx, file, path, out);
+  mem_undefer(&closing);
   close(file);
   return status;
 }
@@ -136,27 +153,41 @@ static canvas_status compile_and_load(canvas_context *ctx, const canvas_bound *b
   return status;
 }
 
-canvas_status canvas_code_open(canvas_context *ctx, const canvas_bound *bound, canvas_code **out) {
+API_STATUS(canvas_code_open, (canvas_context * ctx, const canvas_bound *bound, canvas_code **out),
+           (ctx, bound, out)) {
+  NEED(bound);
+  NEED(out);
   const canvas_emit_options options = {.function = function};
   const struct program *p = bound->tree->program;
   struct canvas_code code = {.inputs = p->inputs.count, .outputs = p->outputs.count};
   char name[64];
-  TRY(compile_and_load(ctx, bound, &options, &code.object));
+  struct canvas_code *kept = mem_alloc(sizeof *kept);
+  canvas_status status = compile_and_load(ctx, bound, &options, &code.object);
+  if (status != CANVAS_OK) {
+    mem_free(kept);
+    return status;
+  }
   snprintf(name, sizeof name, "%s%s", COMPILER_CALL, function);
   *(void **)&code.call = dlsym(code.object, name);
   if (!code.call) {
     fail(ctx, CANVAS_IO, "what was compiled cannot be loaded: %.900s", dlerror());
     dlclose(code.object);
+    mem_free(kept);
     return CANVAS_IO;
   }
   keep_openmp(code.object);
-  *out = mem_alloc(sizeof **out);
-  **out = code;
+  *kept = code;
+  *out = kept;
   return CANVAS_OK;
 }
 
-canvas_status canvas_code_call(canvas_context *ctx, const canvas_code *code,
-                               const void *const *inputs, void *const *outputs) {
+API_STATUS(canvas_code_call,
+           (canvas_context * ctx, const canvas_code *code, const void *const *inputs,
+            void *const *outputs),
+           (ctx, code, inputs, outputs)) {
+  NEED(code);
+  TRY(need_each(ctx, "inputs", inputs, code->inputs));
+  TRY(need_each(ctx, "outputs", outputs, code->outputs));
   size_t each = sizeof *outputs;
   void **all = mem_alloc((size_t)(code->inputs + code->outputs + 1) * each);
   if (code->inputs) memcpy(all, inputs, (size_t)code->inputs * each);

@@ -1,26 +1,27 @@
 /* Programs: operations and bytes of their stages. */
-#include <assert.h>
-
+#include "api/api_call.h"
 #include "api/handle.h"
 #include "base/json.h"
 #include "base/saturating.h"
 #include "program/program_cost.h"
 
 int canvas_program_stages(const canvas_program *program) {
+  if (!program) return 0;
   const struct program *p = program_of(program);
   return p->tensors.count - p->inputs.count;
 }
 
 /* The tensor that is the program's `stage`-th one. */
 static int stage_tensor(const struct program *p, int stage) {
-  assert(stage >= 0 && stage < p->tensors.count - p->inputs.count);
   int tensor = 0;
   while (p->tensors.data[tensor].is_input || stage-- > 0) tensor++;
   return tensor;
 }
 
 const char *canvas_program_stage(const canvas_program *program, int stage) {
+  if (!program) return NULL;
   const struct program *p = program_of(program);
+  if (!is_index(stage, canvas_program_stages(program))) return NULL;
   return p->tensors.data[stage_tensor(p, stage)].name;
 }
 
@@ -45,8 +46,11 @@ static canvas_status count_all(canvas_context *ctx, const struct program *p, can
   return CANVAS_OK;
 }
 
-canvas_status canvas_program_count(canvas_context *ctx, const canvas_program *program, int stage,
-                                   canvas_count *out) {
+API_STATUS(canvas_program_count,
+           (canvas_context * ctx, const canvas_program *program, int stage, canvas_count *out),
+           (ctx, program, stage, out)) {
+  NEED(program);
+  NEED(out);
   const struct program *p = program_of(program);
   const int stages = canvas_program_stages(program);
   if (stage < -1 || stage >= stages)
@@ -63,8 +67,10 @@ static void print_count(struct buf *b, const canvas_count *c) {
              (long long)c->read, (long long)c->written);
 }
 
-canvas_status canvas_program_count_json(canvas_context *ctx, const canvas_program *program,
-                                        char **out) {
+API_STATUS(canvas_program_count_json,
+           (canvas_context * ctx, const canvas_program *program, char **out), (ctx, program, out)) {
+  NEED(program);
+  NEED(out);
   const struct program *p = program_of(program);
   canvas_count c;
   TRY(count_all(ctx, p, &c));

@@ -1,4 +1,5 @@
 /* Kernels: text, identity, facts, picture, and sizes given by hand. */
+#include "api/api_call.h"
 #include "api/handle.h"
 #include "kernel/kernel_simplify.h"
 #include "spell/spell.h"
@@ -7,17 +8,21 @@ void canvas_kernel_free(canvas_kernel *kernel) {
   kernel_free((struct kernel *)kernel);
 }
 
-char *canvas_kernel_print(const canvas_kernel *kernel) {
+API_VALUE(char *, canvas_kernel_print, (const canvas_kernel *kernel), (kernel), NULL) {
+  if (!kernel) return NULL;
   struct buf out = {0};
   kernel_print(kernel_of(kernel), &out);
   return buf_take(&out);
 }
 
 const char *canvas_kernel_name(const canvas_kernel *kernel) {
+  if (!kernel) return NULL;
   return kernel_of(kernel)->name;
 }
 
-canvas_hash canvas_kernel_hash(const canvas_kernel *kernel) {
+API_VALUE(canvas_hash, canvas_kernel_hash, (const canvas_kernel *kernel), (kernel),
+          (canvas_hash){0}) {
+  if (!kernel) return (canvas_hash){0};
   canvas_hash out = {"", false};
   struct hash h = kernel_hash(kernel_of(kernel), &out.decided);
   uint64_t half[2] = {h.high, h.low};
@@ -26,15 +31,19 @@ canvas_hash canvas_kernel_hash(const canvas_kernel *kernel) {
   return out;
 }
 
-canvas_kernel *canvas_kernel_simplify(const canvas_kernel *kernel) {
+API_VALUE(canvas_kernel *, canvas_kernel_simplify, (const canvas_kernel *kernel), (kernel), NULL) {
+  if (!kernel) return NULL;
   return (canvas_kernel *)kernel_simplify(kernel_of(kernel));
 }
 
-const char *canvas_kernel_reach(const canvas_kernel *kernel) {
+API_VALUE(const char *, canvas_kernel_reach, (const canvas_kernel *kernel), (kernel), NULL) {
+  if (!kernel) return NULL;
   return kernel_reach(kernel_of(kernel));
 }
 
-canvas_kernel_facts canvas_kernel_describe(const canvas_kernel *kernel) {
+API_VALUE(canvas_kernel_facts, canvas_kernel_describe, (const canvas_kernel *kernel), (kernel),
+          (canvas_kernel_facts){0}) {
+  if (!kernel) return (canvas_kernel_facts){0};
   const struct kernel *k = kernel_of(kernel);
   canvas_kernel_facts facts = {
       .primitives = kernel_primitives(k),
@@ -46,20 +55,26 @@ canvas_kernel_facts canvas_kernel_describe(const canvas_kernel *kernel) {
   return facts;
 }
 
-char *canvas_kernel_dot(const canvas_kernel *kernel) {
+API_VALUE(char *, canvas_kernel_dot, (const canvas_kernel *kernel), (kernel), NULL) {
+  if (!kernel) return NULL;
   struct buf out = {0};
   spell_dot(kernel_of(kernel), &out);
   return buf_take(&out);
 }
 
-char *canvas_kernel_svg(const canvas_kernel *kernel) {
+API_VALUE(char *, canvas_kernel_svg, (const canvas_kernel *kernel), (kernel), NULL) {
+  if (!kernel) return NULL;
   struct buf out = {0};
   spell_svg(kernel_of(kernel), &out);
   return buf_take(&out);
 }
 
-canvas_status canvas_kernel_bind(canvas_context *ctx, const canvas_kernel *kernel, const char *at,
-                                 size_t length, canvas_pack **out) {
+API_STATUS(canvas_kernel_bind,
+           (canvas_context * ctx, const canvas_kernel *kernel, const char *at, size_t length,
+            canvas_pack **out),
+           (ctx, kernel, at, length, out)) {
+  NEED(kernel);
+  NEED(out);
   struct binding binding;
   TRY(binding_parse_at(ctx, at, length, &binding));
   struct pack *p = pack_new(kernel_of(kernel));

@@ -1,8 +1,8 @@
 /* Tuning logs: read, asked for the best, bound again. */
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/api_call.h"
 #include "api/handle.h"
 #include "base/number.h"
 #include "program/program_edit.h"
@@ -23,7 +23,10 @@ const struct records *log_records(const canvas_log *log) {
   return &log->records;
 }
 
-canvas_status canvas_log_read(canvas_context *ctx, const char *path, canvas_log **out) {
+API_STATUS(canvas_log_read, (canvas_context * ctx, const char *path, canvas_log **out),
+           (ctx, path, out)) {
+  NEED(path);
+  NEED(out);
   struct canvas_log *log = mem_alloc(sizeof *log);
   canvas_status status = log_read(ctx, path, &log->records);
   if (status == CANVAS_OK)
@@ -33,7 +36,11 @@ canvas_status canvas_log_read(canvas_context *ctx, const char *path, canvas_log 
   return status;
 }
 
-canvas_log *canvas_log_merge(const canvas_log *const *logs, int count) {
+API_VALUE(canvas_log *, canvas_log_merge, (const canvas_log *const *logs, int count), (logs, count),
+          NULL) {
+  if (count < 0 || (count && !logs)) return NULL;
+  for (int i = 0; i < count; i++)
+    if (!logs[i]) return NULL;
   struct canvas_log *all = mem_alloc(sizeof *all);
   for (int i = 0; i < count; i++)
     for (int k = 0; k < logs[i]->records.count; k++)
@@ -49,27 +56,33 @@ void canvas_log_free(canvas_log *log) {
 }
 
 int canvas_log_count(const canvas_log *log) {
+  if (!log) return 0;
   return log->records.count;
 }
 
 int64_t canvas_log_damaged(const canvas_log *log, int64_t *line, const char **why) {
+  if (!log) return 0;
   if (line) *line = log->records.line;
   if (why) *why = log->records.why;
   return log->records.damaged;
 }
 
 int64_t canvas_log_outdated(const canvas_log *log, int64_t *line) {
+  if (!log) return 0;
   if (line) *line = log->records.outdated_line;
   return log->records.outdated;
 }
 
+/* NULL: there is no such record. */
 static const struct record *record_at(const canvas_log *log, int record) {
-  assert(record >= 0 && record < log->records.count);
-  return &log->records.data[record];
+  return is_index(record, log->records.count) ? &log->records.data[record] : NULL;
 }
 
-canvas_record canvas_log_record(const canvas_log *log, int record) {
+API_VALUE(canvas_record, canvas_log_record, (const canvas_log *log, int record), (log, record),
+          (canvas_record){0}) {
+  if (!log) return (canvas_record){0};
   const struct record *r = record_at(log, record);
+  if (!r) return (canvas_record){0};
   canvas_record out = {.program = r->program,
                        .edits = r->edits,
                        .schedule = r->schedule,
@@ -96,13 +109,22 @@ canvas_record canvas_log_record(const canvas_log *log, int record) {
   return out;
 }
 
-char *canvas_log_line(const canvas_log *log, int record) {
+API_VALUE(char *, canvas_log_line, (const canvas_log *log, int record), (log, record), NULL) {
+  if (!log) return NULL;
   struct buf out = {0};
-  record_print(record_at(log, record), &out);
+  const struct record *r = record_at(log, record);
+  if (!r) return NULL;
+  record_print(r, &out);
   return buf_take(&out);
 }
 
 /* ---- the best -------------------------------------------------------------------------------- */
+
+static canvas_status check_place(canvas_context *ctx, const canvas_log_place *place) {
+  const struct option_number threads = {"threads", place->threads, THREADS_MOST};
+  TRY(check_numbers(ctx, &threads, 1));
+  return place->winograd ? winograd_check_tile(ctx, place->winograd) : CANVAS_OK;
+}
 
 /* A filter, and the texts that it borrows. */
 struct place {
@@ -145,9 +167,16 @@ static canvas_bound *bound_of(struct recorded *r) {
   return b;
 }
 
-canvas_status canvas_log_take(canvas_context *ctx, const canvas_log *log,
-                              const canvas_program *program, const canvas_log_place *place,
-                              canvas_bound **out, canvas_log_taken *taken) {
+API_STATUS(canvas_log_take,
+           (canvas_context * ctx, const canvas_log *log, const canvas_program *program,
+            const canvas_log_place *place, canvas_bound **out, canvas_log_taken *taken),
+           (ctx, log, program, place, out, taken)) {
+  NEED(log);
+  NEED(program);
+  NEED(place);
+  NEED(out);
+  NEED(taken);
+  TRY(check_place(ctx, place));
   struct place p = place_open(place);
   const struct record_use use = use_of(place, program_of(program));
   const struct record *best;
@@ -163,9 +192,11 @@ canvas_status canvas_log_take(canvas_context *ctx, const canvas_log *log,
   return CANVAS_OK;
 }
 
-canvas_status canvas_log_best(canvas_context *ctx, const canvas_log *log,
-                              const canvas_program *program, const canvas_log_place *place,
-                              int *record) {
+API_STATUS(canvas_log_best,
+           (canvas_context * ctx, const canvas_log *log, const canvas_program *program,
+            const canvas_log_place *place, int *record),
+           (ctx, log, program, place, record)) {
+  NEED(record);
   canvas_bound *bound;
   canvas_log_taken taken;
   TRY(canvas_log_take(ctx, log, program, place, &bound, &taken));
@@ -174,10 +205,18 @@ canvas_status canvas_log_best(canvas_context *ctx, const canvas_log *log,
   return CANVAS_OK;
 }
 
-canvas_status canvas_log_bind(canvas_context *ctx, const canvas_log *log, int record,
-                              const canvas_log_place *place, canvas_bound **out) {
+API_STATUS(canvas_log_bind,
+           (canvas_context * ctx, const canvas_log *log, int record, const canvas_log_place *place,
+            canvas_bound **out),
+           (ctx, log, record, place, out)) {
+  NEED(log);
+  NEED(out);
+  if (place) TRY(check_place(ctx, place));
   const struct record_use use = use_of(place, NULL);
   struct recorded r;
+  if (!is_index(record, log->records.count))
+    return fail(ctx, CANVAS_BAD_INPUT, "record %d does not exist, the log has %d", record,
+                log->records.count);
   TRY(record_bind(ctx, record_at(log, record), &use, &r));
   *out = bound_of(&r);
   return CANVAS_OK;
@@ -195,14 +234,32 @@ static canvas_status follow(canvas_context *ctx, const char *path, int64_t *time
   return status;
 }
 
-canvas_status canvas_log_add_network(canvas_context *ctx, const char *path,
-                                     const canvas_bound *bound, const canvas_log_place *place,
-                                     const canvas_verdict *time) {
+/* Numbers that a record can hold. */
+static canvas_status check_times(canvas_context *ctx, const canvas_verdict *time) {
+  const struct option_number numbers[] = {{"median", time->median, SECONDS_MOST},
+                                          {"lower", time->lower, SECONDS_MOST},
+                                          {"upper", time->upper, SECONDS_MOST},
+                                          {"repeats", time->repeats, COUNT_MOST}};
+  TRY(check_numbers(ctx, numbers, sizeof numbers / sizeof *numbers));
+  if (time->median > 0) return CANVAS_OK;
+  return fail(ctx, CANVAS_BAD_INPUT, "the median of the times is 0, give seconds");
+}
+
+API_STATUS(canvas_log_add_network,
+           (canvas_context * ctx, const char *path, const canvas_bound *bound,
+            const canvas_log_place *place, const canvas_verdict *time),
+           (ctx, path, bound, place, time)) {
+  NEED(path);
+  NEED(bound);
+  NEED(place);
+  NEED(time);
+  TRY(check_place(ctx, place));
+  TRY(check_times(ctx, time));
   struct buf text = {0}, schedule = {0}, machine = {0};
   struct log *log = NULL;
   const struct program *given = bound->given ? bound->given : bound->tree->program;
   const char *edits = program_edits_since(bound->tree->program, given);
-  assert(edits);
+  if (!edits) return fail(ctx, CANVAS_BAD_INPUT, "the edits of the program are not known");
   program_print(given, &text);
   schedule_print(bound->tree->schedule, &schedule);
   machine_print(&bound->tree->machine, &machine);
@@ -250,8 +307,10 @@ static canvas_log_task task_out(const struct log_task *t) {
   return out;
 }
 
-canvas_log_task *canvas_log_tasks(const canvas_log *log, const canvas_log_place *place,
-                                  int *count) {
+API_VALUE(canvas_log_task *, canvas_log_tasks,
+          (const canvas_log *log, const canvas_log_place *place, int *count), (log, place, count),
+          NULL) {
+  if (!log || !place || !count) return NULL;
   struct place p = place_open(place);
   struct log_tasks tasks = {0};
   records_usable_tasks(&log->records, &p.filter, use_of(place, NULL).machine, &tasks);

@@ -1,6 +1,7 @@
 /* Machines: the one that this process runs on, or a text. */
 #include <stdlib.h>
 
+#include "api/api_call.h"
 #include "api/handle.h"
 #include "base/memory.h"
 
@@ -10,13 +11,15 @@ static canvas_machine *keep(const struct machine *machine) {
   return (canvas_machine *)copy;
 }
 
-canvas_machine *canvas_machine_here(void) {
+API_VALUE(canvas_machine *, canvas_machine_here, (void), (), NULL) {
   struct machine m = machine_here();
   return keep(&m);
 }
 
-canvas_status canvas_machine_parse(canvas_context *ctx, const char *text, size_t length,
-                                   canvas_machine **out) {
+API_STATUS(canvas_machine_parse,
+           (canvas_context * ctx, const char *text, size_t length, canvas_machine **out),
+           (ctx, text, length, out)) {
+  NEED(out);
   struct machine m;
   TRY(machine_parse(ctx, text, length, &m));
   *out = keep(&m);
@@ -27,7 +30,8 @@ void canvas_machine_free(canvas_machine *machine) {
   mem_free(machine);
 }
 
-char *canvas_machine_print(const canvas_machine *machine) {
+API_VALUE(char *, canvas_machine_print, (const canvas_machine *machine), (machine), NULL) {
+  if (!machine) return NULL;
   struct buf out = {0};
   machine_print(machine_of(machine), &out);
   return buf_take(&out);

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/api_call.h"
 #include "api/handle.h"
 #include "base/memory.h"
 #include "run/child.h"
@@ -19,27 +20,23 @@ struct canvas_measurer {
 };
 
 const char *canvas_failure_name(canvas_failure failure) {
-  return failure_name((enum failure)failure);
-}
-
-canvas_status check_numbers(canvas_context *ctx, const struct option_number *numbers, int count) {
-  for (int i = 0; i < count; i++)
-    if (!(numbers[i].value >= 0))
-      return fail(ctx, CANVAS_BAD_INPUT, "the option '%s' is %g, give 0 or more", numbers[i].name,
-                  numbers[i].value);
-  return CANVAS_OK;
+  return is_index((int)failure, FAILURES) ? failure_name((enum failure)failure) : NULL;
 }
 
 static canvas_status check_options(canvas_context *ctx, const canvas_run_options *o) {
-  const struct option_number numbers[] = {{"seconds", o->seconds},
-                                          {"total_seconds", o->total_seconds},
-                                          {"repeats", o->repeats},
-                                          {"threads", o->threads}};
+  const struct option_number numbers[] = {{"seconds", o->seconds, SECONDS_MOST},
+                                          {"total_seconds", o->total_seconds, SECONDS_MOST},
+                                          {"repeats", o->repeats, COUNT_MOST},
+                                          {"threads", o->threads, THREADS_MOST}};
   return check_numbers(ctx, numbers, sizeof numbers / sizeof *numbers);
 }
 
-canvas_status canvas_measurer_new(canvas_context *ctx, const canvas_program *program,
-                                  const canvas_run_options *options, canvas_measurer **out) {
+API_STATUS(canvas_measurer_new,
+           (canvas_context * ctx, const canvas_program *program, const canvas_run_options *options,
+            canvas_measurer **out),
+           (ctx, program, options, out)) {
+  NEED(program);
+  NEED(out);
   const canvas_run_options how = options ? *options : (canvas_run_options){.seed = 1};
   struct expected_options inputs = {.seed = how.seed, .winograd = how.winograd};
   TRY(check_options(ctx, &how));
@@ -72,10 +69,12 @@ void canvas_measurer_free(canvas_measurer *measurer) {
 }
 
 const char *canvas_measurer_compiler(const canvas_measurer *measurer) {
+  if (!measurer) return NULL;
   return compiler_text(measurer->compiler);
 }
 
 const char *canvas_measurer_no_reference(const canvas_measurer *measurer) {
+  if (!measurer) return "";
   return measurer->expected->without;
 }
 
@@ -98,9 +97,13 @@ canvas_verdict verdict_out(const struct verdict *v) {
   return out;
 }
 
-canvas_status canvas_measurer_run(canvas_context *ctx, canvas_measurer *measurer,
-                                  const canvas_bound *const *candidates, int count,
-                                  canvas_verdict *out) {
+API_STATUS(canvas_measurer_run,
+           (canvas_context * ctx, canvas_measurer *measurer, const canvas_bound *const *candidates,
+            int count, canvas_verdict *out),
+           (ctx, measurer, candidates, count, out)) {
+  NEED(measurer);
+  TRY(need_each(ctx, "candidates", candidates, count));
+  TRY(need_count(ctx, "out", out, count));
   struct canvas_measurer *m = measurer;
   const struct loop_tree **trees = mem_alloc((size_t)count * sizeof *trees + 1);
   struct verdict *verdicts = mem_alloc((size_t)count * sizeof *verdicts + 1);

@@ -1,7 +1,7 @@
 /* Networks: text, their tensors, the interpreter, and the plan of their memory. */
-#include <assert.h>
 #include <stdlib.h>
 
+#include "api/api_call.h"
 #include "api/handle.h"
 #include "base/json.h"
 #include "net/network_interpret.h"
@@ -12,8 +12,10 @@ static const struct network *network_of(const canvas_network *network) {
   return (const struct network *)network;
 }
 
-canvas_status canvas_network_parse(canvas_context *ctx, const char *text, size_t length,
-                                   canvas_network **out) {
+API_STATUS(canvas_network_parse,
+           (canvas_context * ctx, const char *text, size_t length, canvas_network **out),
+           (ctx, text, length, out)) {
+  NEED(out);
   struct network *n;
   TRY(network_parse(ctx, text, length, &n));
   *out = (canvas_network *)n;
@@ -24,7 +26,8 @@ void canvas_network_free(canvas_network *network) {
   network_free((struct network *)network);
 }
 
-char *canvas_network_print(const canvas_network *network) {
+API_VALUE(char *, canvas_network_print, (const canvas_network *network), (network), NULL) {
+  if (!network) return NULL;
   struct buf out = {0};
   network_print(network_of(network), &out);
   return buf_take(&out);
@@ -35,8 +38,10 @@ char *canvas_network_print(const canvas_network *network) {
 static const enum net_kind kinds[] = {NET_INPUT, NET_WEIGHT};
 
 int canvas_network_count(const canvas_network *network, canvas_role role) {
+  if (!network) return 0;
   const struct network *n = network_of(network);
   int count = 0;
+  if (!is_index((int)role, CANVAS_OUTPUT + 1)) return 0;
   if (role == CANVAS_OUTPUT) return n->outputs.count;
   for (int i = 0; i < n->tensors.count; i++) count += n->tensors.data[i].kind == kinds[role];
   return count;
@@ -44,7 +49,7 @@ int canvas_network_count(const canvas_network *network, canvas_role role) {
 
 /* The tensor's number, or -1. */
 static int find_tensor(const struct network *n, canvas_role role, int index) {
-  if (index < 0) return -1;
+  if (index < 0 || !is_index((int)role, CANVAS_OUTPUT + 1)) return -1;
   if (role == CANVAS_OUTPUT) return index < n->outputs.count ? n->outputs.data[index] : -1;
   for (int i = 0; i < n->tensors.count; i++)
     if (n->tensors.data[i].kind == kinds[role] && !index--) return i;
@@ -52,9 +57,10 @@ static int find_tensor(const struct network *n, canvas_role role, int index) {
 }
 
 canvas_tensor canvas_network_tensor(const canvas_network *network, canvas_role role, int index) {
+  if (!network) return (canvas_tensor){0};
   const struct network *n = network_of(network);
   int number = find_tensor(n, role, index);
-  assert(number >= 0);
+  if (number < 0) return (canvas_tensor){0};
   const struct net_tensor *t = &n->tensors.data[number];
   canvas_tensor out = {.name = t->name,
                        .dtype = (canvas_dtype)t->dtype,
@@ -69,28 +75,32 @@ canvas_tensor canvas_network_tensor(const canvas_network *network, canvas_role r
 }
 
 const char *canvas_network_source(const canvas_network *network, int weight) {
+  if (!network) return NULL;
   int number = find_tensor(network_of(network), CANVAS_WEIGHT, weight);
-  assert(number >= 0);
-  return network_of(network)->tensors.data[number].source;
+  return number < 0 ? NULL : network_of(network)->tensors.data[number].source;
 }
 
 void canvas_network_fill(const canvas_network *network, canvas_role role, int index, uint64_t seed,
                          double *out) {
+  if (!network || !out) return;
   int number = find_tensor(network_of(network), role, index);
-  assert(role != CANVAS_OUTPUT && number >= 0);
-  network_fill(network_of(network), number, seed, out);
+  if (role != CANVAS_OUTPUT && number >= 0) network_fill(network_of(network), number, seed, out);
 }
 
 /* ---- programs -------------------------------------------------------------------------------- */
 
 int canvas_network_programs(const canvas_network *network) {
+  if (!network) return 0;
   return network_of(network)->programs.count;
 }
 
-canvas_program *canvas_network_program(const canvas_network *network, int index, int *calls) {
+API_VALUE(canvas_program *, canvas_network_program,
+          (const canvas_network *network, int index, int *calls), (network, index, calls), NULL) {
+  if (!network) return NULL;
   const struct network *n = network_of(network);
-  assert(index >= 0 && index < n->programs.count);
   int count = 0;
+  if (calls) *calls = 0;
+  if (!is_index(index, n->programs.count)) return NULL;
   for (int i = 0; i < n->calls.count; i++) {
     const struct net_call *c = &n->calls.data[i];
     count += c->program == index && !network_constant(n, c->results.data[0]);
@@ -102,9 +112,13 @@ canvas_program *canvas_network_program(const canvas_network *network, int index,
 /* ---- meaning --------------------------------------------------------------------------------- */
 
 /* By the interpreter, or by the compiler's references. */
-static canvas_status evaluate(canvas_context *ctx, const struct network *n,
+static canvas_status evaluate(canvas_context *ctx, const canvas_network *network,
                               const double *const *inputs, const double *const *weights,
                               const struct compiler *compiler, double *const *outputs) {
+  const struct network *n = network_of(network);
+  TRY(need_each(ctx, "inputs", inputs, canvas_network_count(network, CANVAS_INPUT)));
+  TRY(need_each(ctx, "weights", weights, canvas_network_count(network, CANVAS_WEIGHT)));
+  TRY(need_each(ctx, "outputs", outputs, n->outputs.count));
   const double **given = mem_alloc((size_t)(n->tensors.count + 1) * sizeof *given);
   for (int i = 0; i < n->tensors.count; i++) {
     if (n->tensors.data[i].kind == NET_INPUT) given[i] = *inputs++;
@@ -116,28 +130,44 @@ static canvas_status evaluate(canvas_context *ctx, const struct network *n,
   return status;
 }
 
-canvas_status canvas_network_evaluate(canvas_context *ctx, const canvas_network *network,
-                                      const double *const *inputs, const double *const *weights,
-                                      double *const *outputs) {
-  return evaluate(ctx, network_of(network), inputs, weights, NULL, outputs);
+API_STATUS(canvas_network_evaluate,
+           (canvas_context * ctx, const canvas_network *network, const double *const *inputs,
+            const double *const *weights, double *const *outputs),
+           (ctx, network, inputs, weights, outputs)) {
+  NEED(network);
+  return evaluate(ctx, network, inputs, weights, NULL, outputs);
 }
 
-canvas_status canvas_network_reference(canvas_context *ctx, const canvas_network *network,
-                                       const double *const *inputs, const double *const *weights,
-                                       double *const *outputs) {
+API_STATUS(canvas_network_reference,
+           (canvas_context * ctx, const canvas_network *network, const double *const *inputs,
+            const double *const *weights, double *const *outputs),
+           (ctx, network, inputs, weights, outputs)) {
+  NEED(network);
   struct compiler *compiler;
   TRY(compiler_open(ctx, NULL, &compiler));
-  canvas_status status = evaluate(ctx, network_of(network), inputs, weights, compiler, outputs);
+  canvas_status status = evaluate(ctx, network, inputs, weights, compiler, outputs);
   compiler_close(compiler);
   return status;
 }
 
 /* ---- passes ---------------------------------------------------------------------------------- */
 
-canvas_status canvas_network_optimize(canvas_context *ctx, canvas_network *network,
-                                      const char *passes, const canvas_machine *machine) {
+API_STATUS(canvas_network_optimize,
+           (canvas_context * ctx, canvas_network *network, const char *passes,
+            const canvas_machine *machine),
+           (ctx, network, passes, machine)) {
+  NEED(network);
   const struct machine here = machine ? *machine_of(machine) : machine_here();
-  return network_optimize(ctx, (struct network *)network, passes, &here);
+  struct network *n = (struct network *)network, *copy = network_copy(n);
+  canvas_status status = network_optimize(ctx, copy, passes, &here);
+  if (status == CANVAS_OK) {
+    struct network before = *n;
+    *n = *copy;
+    *copy = before;
+    arena_join(&n->arena, &copy->arena); /* names that the caller has */
+  }
+  network_free(copy);
+  return status;
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
@@ -159,7 +189,8 @@ static bool show_value(const struct network *n, const struct memory_plan *plan, 
   return v->offset >= 0;
 }
 
-char *canvas_network_plan(const canvas_network *network) {
+API_VALUE(char *, canvas_network_plan, (const canvas_network *network), (network), NULL) {
+  if (!network) return NULL;
   const struct network *n = network_of(network);
   struct memory_plan plan = memory_plan_of(n);
   struct buf out = {0};
@@ -197,7 +228,8 @@ static void put_value(const struct shown *v, struct buf *out) {
   buf_puts(out, "}");
 }
 
-char *canvas_network_plan_json(const canvas_network *network) {
+API_VALUE(char *, canvas_network_plan_json, (const canvas_network *network), (network), NULL) {
+  if (!network) return NULL;
   const struct network *n = network_of(network);
   struct memory_plan plan = memory_plan_of(n);
   struct buf out = {0};

@@ -1,9 +1,9 @@
 /* Networks as machine code: compiled, described, written as files. */
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "api/api_call.h"
 #include "api/handle.h"
 #include "net/network_compile.h"
 #include "program/program_cost.h"
@@ -41,7 +41,9 @@ static canvas_status place_open(canvas_context *ctx, const canvas_network_option
                                 struct place *p) {
   static const canvas_network_options usual;
   if (!o) o = &usual;
+  const struct option_number threads = {"threads", o->threads, THREADS_MOST};
   *p = (struct place){.machine = o->machine ? *machine_of(o->machine) : machine_here()};
+  TRY(check_numbers(ctx, &threads, 1));
   p->options = (struct network_options){.machine = &p->machine,
                                         .threads = o->threads > 1 ? o->threads : 1,
                                         .name = o->name,
@@ -154,12 +156,13 @@ static canvas_status compile_once(canvas_context *ctx, const struct network *n,
   TRY(network_code_new(ctx, n, options, &code));
   canvas_status status = compile_and_open(ctx, code, p, &object, &file);
   if (status == CANVAS_OK) {
-    *out = mem_alloc(sizeof **out);
-    (*out)->path = object.path;
-    (*out)->made = object.made;
-    (*out)->found = object.found;
-    (*out)->file = file;
-    describe(*out, code);
+    struct canvas_network_code *made = mem_alloc(sizeof *made);
+    made->path = object.path;
+    made->made = object.made;
+    made->found = object.found;
+    made->file = file;
+    describe(made, code);
+    *out = made;
   }
   *failed = object.failed;
   network_code_free(code);
@@ -194,9 +197,12 @@ static canvas_status compile(canvas_context *ctx, const struct network *n, const
   return status;
 }
 
-canvas_status canvas_network_compile(canvas_context *ctx, const canvas_network *network,
-                                     const canvas_network_options *options,
-                                     canvas_network_code **out) {
+API_STATUS(canvas_network_compile,
+           (canvas_context * ctx, const canvas_network *network,
+            const canvas_network_options *options, canvas_network_code **out),
+           (ctx, network, options, out)) {
+  NEED(network);
+  NEED(out);
   struct place p;
   canvas_status status = place_open(ctx, options, false, &p);
   if (status == CANVAS_OK) status = compile(ctx, (const struct network *)network, &p, out);
@@ -218,6 +224,7 @@ void canvas_network_code_free(canvas_network_code *code) {
 }
 
 canvas_network_facts canvas_network_code_describe(const canvas_network_code *code) {
+  if (!code) return (canvas_network_facts){0};
   return (canvas_network_facts){.path = code->path,
                                 .function = code->function,
                                 .packed_bytes = code->packed_bytes,
@@ -228,7 +235,8 @@ canvas_network_facts canvas_network_code_describe(const canvas_network_code *cod
 }
 
 canvas_network_call canvas_network_code_call(const canvas_network_code *code, int call) {
-  assert(call >= 0 && call < code->calls.count);
+  if (!code) return (canvas_network_call){0};
+  if (!is_index(call, code->calls.count)) return (canvas_network_call){0};
   return code->calls.data[call];
 }
 
@@ -255,9 +263,12 @@ static canvas_status write_files(canvas_context *ctx, const struct network *n,
   return CANVAS_OK;
 }
 
-canvas_status canvas_network_files(canvas_context *ctx, const canvas_network *network,
-                                   const canvas_network_options *options,
-                                   canvas_network_file **out) {
+API_STATUS(canvas_network_files,
+           (canvas_context * ctx, const canvas_network *network,
+            const canvas_network_options *options, canvas_network_file **out),
+           (ctx, network, options, out)) {
+  NEED(network);
+  NEED(out);
   struct place p;
   canvas_status status = place_open(ctx, options, true, &p);
   if (status == CANVAS_OK) status = write_files(ctx, (const struct network *)network, &p, out);

@@ -1,11 +1,11 @@
 /* Compiled networks, loaded and run from C. */
 #define _GNU_SOURCE /* madvise */
-#include <assert.h>
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "api/api_call.h"
 #include "api/handle.h"
 #include "base/memory.h"
 #include "program/program_cost.h"
@@ -44,6 +44,8 @@ static canvas_status check_indices(canvas_context *ctx, const struct network_ten
 
 static canvas_status check_tensors(canvas_context *ctx, const struct network_tensors *list,
                                    const void *const *given) {
+  if (list->count && !given)
+    return fail(ctx, CANVAS_BAD_INPUT, "the array of tensors is NULL, give one");
   for (int i = 0; i < list->count; i++) {
     const struct network_tensor *t = &list->data[i];
     size_t size = (size_t)program_dtype_bytes(t->as.dtype);
@@ -67,19 +69,28 @@ static void *memory(int64_t bytes) {
   return place;
 }
 
-static void *symbol(const canvas_network_code *code, const char *suffix) {
+static void close_object(void *object) {
+  if (object) dlclose(object);
+}
+
+static void *symbol(const canvas_network_code *code, void *object, const char *suffix) {
   struct buf name = {0};
   buf_printf(&name, "%s%s", code->function, suffix);
-  void *found = dlsym(code->object, name.text);
+  void *found = dlsym(object, name.text);
   buf_free(&name);
   return found;
 }
 
 static canvas_status open_object(canvas_context *ctx, canvas_network_code *code) {
-  TRY(load_file(ctx, code->file, code->path, &code->object));
-  *(void **)&code->load = symbol(code, "_load");
-  *(void **)&code->run = symbol(code, "_run");
-  *(void **)&code->call = symbol(code, "_call");
+  void *object;
+  TRY(load_file(ctx, code->file, code->path, &object));
+  struct mem_deferred closing;
+  mem_defer(&closing, close_object, object);
+  *(void **)&code->load = symbol(code, object, "_load");
+  *(void **)&code->run = symbol(code, object, "_run");
+  *(void **)&code->call = symbol(code, object, "_call");
+  mem_undefer(&closing);
+  code->object = object;
   if (code->load && code->run && code->call) {
     keep_openmp(code->object);
     return CANVAS_OK;
@@ -104,12 +115,14 @@ static canvas_status no_memory(canvas_context *ctx, const canvas_network_code *c
   return fail(ctx, CANVAS_IO, "no memory for network '%.40s'", code->function);
 }
 
-canvas_status canvas_network_code_load(canvas_context *ctx, canvas_network_code *code,
-                                       const void *const *weights) {
+API_STATUS(canvas_network_code_load,
+           (canvas_context * ctx, canvas_network_code *code, const void *const *weights),
+           (ctx, code, weights)) {
+  NEED(code);
   TRY(check_tensors(ctx, &code->weights, weights));
   if (!code->object) TRY(open_object(ctx, code));
   size_t count = (size_t)code->weights.count;
-  if (!code->weight) code->weight = mem_alloc((count + 1) * sizeof *code->weight);
+  if (!code->weight) code->weight = mem_keep(mem_alloc((count + 1) * sizeof *code->weight));
   if (count) memcpy(code->weight, weights, count * sizeof *code->weight);
   if (!code->packed) code->packed = memory(code->packed_bytes);
   if (code->packed && !code->load(code->weight, code->packed)) return CANVAS_OK;
@@ -136,14 +149,17 @@ static canvas_status check_outputs(canvas_context *ctx, const canvas_network_cod
     return fail(ctx, CANVAS_BAD_INPUT, "network '%.40s' has no weights, load it first",
                 code->function);
   for (int i = 0; i < code->outputs; i++)
-    if (!outputs[i])
+    if (!outputs || !outputs[i])
       return fail(ctx, CANVAS_BAD_INPUT,
                   "output %d is given by a pointer to its elements, not by NULL", i);
   return CANVAS_OK;
 }
 
-canvas_status canvas_network_code_run(canvas_context *ctx, canvas_network_code *code,
-                                      const void *const *inputs, void *const *outputs) {
+API_STATUS(canvas_network_code_run,
+           (canvas_context * ctx, canvas_network_code *code, const void *const *inputs,
+            void *const *outputs),
+           (ctx, code, inputs, outputs)) {
+  NEED(code);
   TRY(check_outputs(ctx, code, outputs));
   TRY(check_tensors(ctx, &code->inputs, inputs));
   void *arena = take_arena(code);
@@ -152,12 +168,16 @@ canvas_status canvas_network_code_run(canvas_context *ctx, canvas_network_code *
   return failed ? no_memory(ctx, code) : CANVAS_OK;
 }
 
-canvas_status canvas_network_code_step(canvas_context *ctx, canvas_network_code *code, int call,
-                                       const void *const *inputs, void *const *outputs) {
+API_STATUS(canvas_network_code_step,
+           (canvas_context * ctx, canvas_network_code *code, int call, const void *const *inputs,
+            void *const *outputs),
+           (ctx, code, call, inputs, outputs)) {
+  NEED(code);
   TRY(check_outputs(ctx, code, outputs));
   if (call < 0 || call >= code->calls.count)
     return fail(ctx, CANVAS_BAD_INPUT, "network '%.40s' has no call %d, it has %d", code->function,
                 call, code->calls.count);
+  TRY(need_each(ctx, "inputs", inputs, code->inputs.count));
   void *arena = take_arena(code);
   int failed = !arena || code->call(call, code->weight, code->packed, inputs, outputs, arena);
   leave_arena(code, arena);

@@ -2,11 +2,16 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "api/api_call.h"
 #include "api/handle.h"
 #include "operator/operator.h"
 
-canvas_status canvas_operator_program(canvas_context *ctx, const char *name, const char *arguments,
-                                      size_t length, canvas_program **out) {
+API_STATUS(canvas_operator_program,
+           (canvas_context * ctx, const char *name, const char *arguments, size_t length,
+            canvas_program **out),
+           (ctx, name, arguments, length, out)) {
+  NEED(name);
+  NEED(out);
   struct program *p;
   TRY(operator_program(ctx, name, arguments, length, &p));
   *out = (canvas_program *)p;
@@ -57,17 +62,21 @@ static void print_markdown(struct buf *out) {
   }
 }
 
-char *canvas_operators_print(canvas_format format) {
+API_VALUE(char *, canvas_operators_print, (canvas_format format), (format), NULL) {
   struct buf out = {0};
   switch (format) {
     case CANVAS_JSON: print_json(&out); break;
     case CANVAS_MARKDOWN: print_markdown(&out); break;
-    default: print_columns(&out); break;
+    case CANVAS_TEXT: print_columns(&out); break;
+    default: return NULL;
   }
   return buf_take(&out);
 }
 
-canvas_status canvas_operator_describe(canvas_context *ctx, const char *name, char **out) {
+API_STATUS(canvas_operator_describe, (canvas_context * ctx, const char *name, char **out),
+           (ctx, name, out)) {
+  NEED(name);
+  NEED(out);
   enum { MEANING = 24 };
   const struct operator_row *r;
   struct row_argument a;

@@ -1,6 +1,5 @@
 /* Packs: text, cost, and what they become (PyTorch, programs). Parsing is in reader.c. */
-#include <assert.h>
-
+#include "api/api_call.h"
 #include "api/handle.h"
 #include "api/json_cost.h"
 #include "base/json.h"
@@ -13,23 +12,27 @@ void canvas_pack_free(canvas_pack *pack) {
   if (pack) pack_free((struct pack *)pack);
 }
 
-char *canvas_pack_print(const canvas_pack *pack) {
+API_VALUE(char *, canvas_pack_print, (const canvas_pack *pack), (pack), NULL) {
+  if (!pack) return NULL;
   struct buf out = {0};
   pack_print(pack_of(pack), &out);
   return buf_take(&out);
 }
 
 const canvas_kernel *canvas_pack_kernel(const canvas_pack *pack) {
+  if (!pack) return NULL;
   return (const canvas_kernel *)pack_of(pack)->kernel;
 }
 
 int canvas_pack_count(const canvas_pack *pack) {
+  if (!pack) return 0;
   return pack_of(pack)->count;
 }
 
 const char *canvas_pack_target(const canvas_pack *pack, int target) {
-  assert(target >= 0 && target < pack_of(pack)->count);
-  return pack_of(pack)->data[target].target.name;
+  if (!pack) return NULL;
+  const struct pack *p = pack_of(pack);
+  return is_index(target, p->count) ? p->data[target].target.name : NULL;
 }
 
 const char *canvas_pack_reach(const canvas_pack *pack) {
@@ -59,12 +62,15 @@ static canvas_status want_bindings(canvas_context *ctx, const struct pack *p) {
               p->kernel->name);
 }
 
-canvas_status canvas_pack_cost(canvas_context *ctx, const canvas_pack *pack, int target,
-                               canvas_cost *out) {
+API_STATUS(canvas_pack_cost,
+           (canvas_context * ctx, const canvas_pack *pack, int target, canvas_cost *out),
+           (ctx, pack, target, out)) {
+  NEED(pack);
+  NEED(out);
   const struct pack *p = pack_of(pack);
   struct cost cost;
-  assert(target >= -1 && target < p->count);
   TRY(want_bindings(ctx, p));
+  if (target != -1) TRY(need_target(ctx, target, p->count));
   bool fits = target < 0 ? pack_cost(p, &cost) : binding_cost(p->kernel, &p->data[target], &cost);
   if (!fits || cost.macs > INT64_MAX / 2)
     return fail(ctx, CANVAS_BAD_INPUT, "the cost of kernel '%s' passes 2^62, give smaller sizes",
@@ -93,7 +99,10 @@ static canvas_status print_cost(canvas_context *ctx, const canvas_pack *pack, st
   return CANVAS_OK;
 }
 
-canvas_status canvas_pack_cost_json(canvas_context *ctx, const canvas_pack *pack, char **out) {
+API_STATUS(canvas_pack_cost_json, (canvas_context * ctx, const canvas_pack *pack, char **out),
+           (ctx, pack, out)) {
+  NEED(pack);
+  NEED(out);
   struct buf b = {0};
   canvas_status status = print_cost(ctx, pack, &b);
   if (status == CANVAS_OK) *out = buf_take(&b);
@@ -101,8 +110,11 @@ canvas_status canvas_pack_cost_json(canvas_context *ctx, const canvas_pack *pack
   return status;
 }
 
-canvas_status canvas_pack_torch(canvas_context *ctx, const canvas_pack *pack, bool patterns,
-                                char **out) {
+API_STATUS(canvas_pack_torch,
+           (canvas_context * ctx, const canvas_pack *pack, bool patterns, char **out),
+           (ctx, pack, patterns, out)) {
+  NEED(pack);
+  NEED(out);
   const struct pack *p = pack_of(pack);
   double gains[KERNEL_NODES_MAX];
   struct buf b = {0};
@@ -114,8 +126,12 @@ canvas_status canvas_pack_torch(canvas_context *ctx, const canvas_pack *pack, bo
   return status;
 }
 
-canvas_status canvas_pack_lower(canvas_context *ctx, const canvas_pack *pack, int target,
-                                int64_t batch, canvas_program **out) {
+API_STATUS(canvas_pack_lower,
+           (canvas_context * ctx, const canvas_pack *pack, int target, int64_t batch,
+            canvas_program **out),
+           (ctx, pack, target, batch, out)) {
+  NEED(pack);
+  NEED(out);
   const struct pack *p = pack_of(pack);
   struct program *program;
   TRY(want_bindings(ctx, p));

@@ -1,14 +1,15 @@
 /* Programs: text, their inputs and outputs, seeded inputs, and the interpreter. */
-#include <assert.h>
-
+#include "api/api_call.h"
 #include "api/handle.h"
 #include "program/interpret.h"
 
 _Static_assert((int)CANVAS_RANK_MAX == (int)PROGRAM_AXES, "canvas.h has room for all sizes");
 _Static_assert((int)CANVAS_I32 == (int)PROGRAM_I32, "canvas.h lists the data types in order");
 
-canvas_status canvas_program_parse(canvas_context *ctx, const char *text, size_t length,
-                                   canvas_program **out) {
+API_STATUS(canvas_program_parse,
+           (canvas_context * ctx, const char *text, size_t length, canvas_program **out),
+           (ctx, text, length, out)) {
+  NEED(out);
   struct program *p;
   TRY(program_parse(ctx, text, length, &p));
   *out = (canvas_program *)p;
@@ -19,17 +20,20 @@ void canvas_program_free(canvas_program *program) {
   program_free((struct program *)program);
 }
 
-char *canvas_program_print(const canvas_program *program) {
+API_VALUE(char *, canvas_program_print, (const canvas_program *program), (program), NULL) {
+  if (!program) return NULL;
   struct buf out = {0};
   program_print(program_of(program), &out);
   return buf_take(&out);
 }
 
 int canvas_program_inputs(const canvas_program *program) {
+  if (!program) return 0;
   return program_of(program)->inputs.count;
 }
 
 int canvas_program_outputs(const canvas_program *program) {
+  if (!program) return 0;
   return program_of(program)->outputs.count;
 }
 
@@ -48,31 +52,44 @@ static canvas_tensor describe(const struct program *p, int tensor) {
 }
 
 canvas_tensor canvas_program_input(const canvas_program *program, int input) {
+  if (!program) return (canvas_tensor){0};
   const struct program *p = program_of(program);
-  assert(input >= 0 && input < p->inputs.count);
+  if (!is_index(input, p->inputs.count)) return (canvas_tensor){0};
   return describe(p, p->inputs.data[input]);
 }
 
 canvas_tensor canvas_program_output(const canvas_program *program, int output) {
+  if (!program) return (canvas_tensor){0};
   const struct program *p = program_of(program);
-  assert(output >= 0 && output < p->outputs.count);
+  if (!is_index(output, p->outputs.count)) return (canvas_tensor){0};
   return describe(p, p->outputs.data[output]);
 }
 
-void canvas_program_fill(const canvas_program *program, int input, uint64_t seed, double *out) {
-  const struct program *p = program_of(program);
-  assert(input >= 0 && input < p->inputs.count);
-  program_fill(p, input, seed, out);
+static void fill_zeros(const canvas_program *program, int input, double *out) {
+  int64_t elements = canvas_program_input(program, input).elements;
+  for (int64_t i = 0; i < elements; i++) out[i] = 0;
 }
 
-canvas_status canvas_program_evaluate(canvas_context *ctx, const canvas_program *program,
-                                      const double *const *inputs, int output, int64_t count,
-                                      const int64_t *elements, double *out) {
+API_VOID(canvas_program_fill,
+         (const canvas_program *program, int input, uint64_t seed, double *out),
+         (program, input, seed, out), fill_zeros(program, input, out)) {
+  if (!program || !out) return;
+  const struct program *p = program_of(program);
+  if (is_index(input, p->inputs.count)) program_fill(p, input, seed, out);
+}
+
+API_STATUS(canvas_program_evaluate,
+           (canvas_context * ctx, const canvas_program *program, const double *const *inputs,
+            int output, int64_t count, const int64_t *elements, double *out),
+           (ctx, program, inputs, output, count, elements, out)) {
+  NEED(program);
   const struct program *p = program_of(program);
   struct interpreter *in;
   if (output < 0 || output >= p->outputs.count)
     return fail(ctx, CANVAS_BAD_INPUT, "output %d does not exist, '%s' has %d", output, p->name,
                 p->outputs.count);
+  TRY(need_each(ctx, "inputs", inputs, p->inputs.count));
+  TRY(need_count(ctx, "out", out, count));
   TRY(interpreter_new(ctx, p, inputs, NULL, &in));
   canvas_status status = interpreter_elements(in, p->outputs.data[output], count, elements, out);
   interpreter_free(in);

@@ -1,14 +1,18 @@
 /* The sampler, budgets and the solver. */
 #include <stdlib.h>
 
+#include "api/api_call.h"
 #include "api/handle.h"
 #include "evolve/mutate.h"
 
 _Static_assert((int)CANVAS_PARENTS_MAX == (int)PARENTS_MAX, "canvas.h says how many");
 
-canvas_status canvas_sampler_new(canvas_context *ctx, const canvas_targets *targets,
-                                 const char *options, size_t length, uint64_t seed,
-                                 canvas_sampler **out) {
+API_STATUS(canvas_sampler_new,
+           (canvas_context * ctx, const canvas_targets *targets, const char *options, size_t length,
+            uint64_t seed, canvas_sampler **out),
+           (ctx, targets, options, length, seed, out)) {
+  NEED(targets);
+  NEED(out);
   struct sample_options parsed;
   struct sampler *s;
   TRY(sample_options_parse(ctx, options, length, &parsed));
@@ -21,39 +25,64 @@ void canvas_sampler_free(canvas_sampler *sampler) {
   if (sampler) sampler_free((struct sampler *)sampler);
 }
 
-canvas_status canvas_sampler_draw(canvas_context *ctx, canvas_sampler *sampler, uint64_t index,
-                                  canvas_kernel **out, int64_t *groups) {
+API_STATUS(canvas_sampler_draw,
+           (canvas_context * ctx, canvas_sampler *sampler, uint64_t index, canvas_kernel **out,
+            int64_t *groups),
+           (ctx, sampler, index, out, groups)) {
+  NEED(sampler);
+  NEED(out);
+  NEED(groups);
   struct kernel *k;
-  TRY(sampler_draw(ctx, (struct sampler *)sampler, index, &k, groups));
+  int64_t g;
+  TRY(sampler_draw(ctx, (struct sampler *)sampler, index, &k, &g));
   *out = (canvas_kernel *)k;
+  *groups = g;
   return CANVAS_OK;
 }
 
-canvas_status canvas_sampler_mutate(canvas_context *ctx, canvas_sampler *sampler, uint64_t index,
-                                    const canvas_kernel *const *parents,
-                                    const int64_t *parent_groups, int count, canvas_kernel **out,
-                                    int64_t *groups) {
+API_STATUS(canvas_sampler_mutate,
+           (canvas_context * ctx, canvas_sampler *sampler, uint64_t index,
+            const canvas_kernel *const *parents, const int64_t *parent_groups, int count,
+            canvas_kernel **out, int64_t *groups),
+           (ctx, sampler, index, parents, parent_groups, count, out, groups)) {
+  NEED(sampler);
+  NEED(out);
+  NEED(groups);
   struct parent all[PARENTS_MAX];
   struct child child;
   if (count < 1 || count > PARENTS_MAX)
     return fail(ctx, CANVAS_BAD_INPUT, "a child has one or two parents, not %d", count);
-  for (int i = 0; i < count; i++) all[i] = (struct parent){kernel_of(parents[i]), parent_groups[i]};
+  TRY(need_each(ctx, "parents", parents, count));
+  TRY(need_count(ctx, "parent_groups", parent_groups, count));
+  for (int i = 0; i < count; i++) {
+    if (parent_groups[i] < 0 || parent_groups[i] > SIZE_LIMIT)
+      return fail(ctx, CANVAS_BAD_INPUT, "'parent_groups' holds %lld, give 0 to %lld",
+                  (long long)parent_groups[i], (long long)SIZE_LIMIT);
+    all[i] = (struct parent){kernel_of(parents[i]), parent_groups[i]};
+  }
   TRY(kernel_mutate(ctx, (struct sampler *)sampler, index, all, count, &child));
   *out = (canvas_kernel *)child.kernel;
   *groups = child.g;
   return CANVAS_OK;
 }
 
-canvas_status canvas_draw_is_free(canvas_context *ctx, const char *options, size_t length,
-                                  uint64_t seed, uint64_t index, bool *out) {
+API_STATUS(canvas_draw_is_free,
+           (canvas_context * ctx, const char *options, size_t length, uint64_t seed, uint64_t index,
+            bool *out),
+           (ctx, options, length, seed, index, out)) {
+  NEED(out);
   struct sample_options parsed;
   TRY(sample_options_parse(ctx, options, length, &parsed));
   *out = sampler_is_free(&parsed, seed, index);
   return CANVAS_OK;
 }
 
-canvas_status canvas_pack_broken_rules(canvas_context *ctx, const canvas_pack *pack,
-                                       const char *options, size_t length, char **out) {
+API_STATUS(canvas_pack_broken_rules,
+           (canvas_context * ctx, const canvas_pack *pack, const char *options, size_t length,
+            char **out),
+           (ctx, pack, options, length, out)) {
+  NEED(pack);
+  NEED(out);
   struct sample_options parsed;
   struct buf names = {0};
   const struct pack *p = pack_of(pack);
@@ -65,8 +94,10 @@ canvas_status canvas_pack_broken_rules(canvas_context *ctx, const canvas_pack *p
   return CANVAS_OK;
 }
 
-canvas_status canvas_budget_parse(canvas_context *ctx, const char *text, size_t length,
-                                  canvas_budget **out) {
+API_STATUS(canvas_budget_parse,
+           (canvas_context * ctx, const char *text, size_t length, canvas_budget **out),
+           (ctx, text, length, out)) {
+  NEED(out);
   canvas_budget *b = mem_alloc(sizeof *b);
   canvas_status status = budget_parse(ctx, text, length, &b->budget);
   if (status != CANVAS_OK) {
@@ -114,8 +145,10 @@ static canvas_status parse_option(struct lexer *lx, canvas_solve_options *out) {
 _Static_assert(CANVAS_NORM_NONE == (int)NORM_NONE && CANVAS_NORM_BATCH == (int)NORM_BATCH,
                "the public names of norms");
 
-canvas_status canvas_solve_options_parse(canvas_context *ctx, const char *text, size_t length,
-                                         canvas_solve_options *out) {
+API_STATUS(canvas_solve_options_parse,
+           (canvas_context * ctx, const char *text, size_t length, canvas_solve_options *out),
+           (ctx, text, length, out)) {
+  NEED(out);
   struct lexer lx;
   canvas_solve_options options = {0, false, CANVAS_NORM_NONE};
   TRY(lexer_open(&lx, ctx, text, length));
@@ -129,12 +162,26 @@ canvas_status canvas_solve_options_parse(canvas_context *ctx, const char *text, 
   return CANVAS_OK;
 }
 
-canvas_status canvas_kernel_solve(canvas_context *ctx, const canvas_kernel *kernel,
-                                  const canvas_targets *targets, const canvas_budget *budget,
-                                  const canvas_solve_options *options, canvas_pack **out) {
+static canvas_status check_solve_options(canvas_context *ctx, const canvas_solve_options *o) {
+  const struct option_number groups = {"groups", (double)o->groups, (double)SIZE_LIMIT};
+  TRY(check_numbers(ctx, &groups, 1));
+  if (o->norm == CANVAS_NORM_NONE || o->norm == CANVAS_NORM_BATCH) return CANVAS_OK;
+  return fail(ctx, CANVAS_BAD_INPUT, "the option 'norm' is %d, give one of canvas_norm",
+              (int)o->norm);
+}
+
+API_STATUS(canvas_kernel_solve,
+           (canvas_context * ctx, const canvas_kernel *kernel, const canvas_targets *targets,
+            const canvas_budget *budget, const canvas_solve_options *options, canvas_pack **out),
+           (ctx, kernel, targets, budget, options, out)) {
+  NEED(kernel);
+  NEED(targets);
+  NEED(budget);
+  NEED(out);
   struct solve_options inner = {0};
   struct pack *p;
   if (options) {
+    TRY(check_solve_options(ctx, options));
     inner.g = options->groups;
     inner.exempt = options->exempt;
     inner.norm = (enum norm)options->norm;

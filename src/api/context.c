@@ -1,14 +1,14 @@
 /* Contexts, strings and the version. */
 #include <stdlib.h>
 
-#include "base/memory.h"
+#include "api/api_call.h"
 #include "base/status.h"
 
 const char *canvas_version(void) {
   return CANVAS_VERSION;
 }
 
-canvas_context *canvas_context_new(void) {
+API_VALUE(canvas_context *, canvas_context_new, (void), (), NULL) {
   return mem_alloc(sizeof(canvas_context));
 }
 
@@ -17,6 +17,7 @@ void canvas_context_free(canvas_context *ctx) {
 }
 
 const char *canvas_context_message(const canvas_context *ctx) {
+  if (!ctx) return "";
   return ctx->message;
 }
 

@@ -92,11 +92,32 @@ canvas_status load_file(canvas_context *ctx, int file, const char *path, void **
 struct records;
 const struct records *log_records(const canvas_log *log); /* api_log.c */
 
-/* A number of a struct of options, of which 0 is the default: less than 0, or nan, is bad input. */
+/* ---- arguments (api_arguments.c) ----------------------------------------------------------------- */
+
+/* A pointer that must not be NULL. */
+#define NEED(pointer)                                                                       \
+  do {                                                                                      \
+    if (!(pointer)) return fail(ctx, CANVAS_BAD_INPUT, "'%s' is NULL, give one", #pointer); \
+  } while (0)
+
+static inline bool is_index(int64_t index, int64_t count) {
+  return index >= 0 && index < count;
+}
+
+/* An array of `count` pointers, none of them NULL. */
+canvas_status need_each(canvas_context *ctx, const char *name, const void *array, int64_t count);
+/* The number of elements of an array, which is there unless the number is 0. */
+canvas_status need_count(canvas_context *ctx, const char *name, const void *array, int64_t count);
+canvas_status need_target(canvas_context *ctx, int target, int count);
+
+/* A number of a struct of options, of which 0 is the default: less than 0, more than `most`, or nan is bad
+ * input. */
 struct option_number {
   const char *name;
-  double value;
+  double value, most;
 };
+#define SECONDS_MOST 1e9
+enum { COUNT_MOST = 1000000000, THREADS_MOST = 1 << 16 };
 canvas_status check_numbers(canvas_context *ctx, const struct option_number *numbers, int count);
 
 struct verdict;

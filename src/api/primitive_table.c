@@ -1,6 +1,7 @@
 /* The primitive table as text, JSON and Markdown: every form is a walk over the rows. */
 #include <string.h>
 
+#include "api/api_call.h"
 #include "base/json.h"
 #include "kernel/attributes.h"
 
@@ -116,12 +117,13 @@ static void print_markdown(struct buf *out) {
   }
 }
 
-char *canvas_primitives_print(canvas_format format) {
+API_VALUE(char *, canvas_primitives_print, (canvas_format format), (format), NULL) {
   struct buf out = {0};
   switch (format) {
     case CANVAS_JSON: print_json(&out); break;
     case CANVAS_MARKDOWN: print_markdown(&out); break;
-    default: print_columns(&out); break;
+    case CANVAS_TEXT: print_columns(&out); break;
+    default: return NULL;
   }
   return buf_take(&out);
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/api_call.h"
 #include "api/handle.h"
 
 struct canvas_reader {
@@ -15,11 +16,14 @@ struct canvas_reader {
   int line;          /* lines before `at` */
 };
 
-canvas_status canvas_reader_open(canvas_context *ctx, const char *text, size_t length,
-                                 canvas_reader **out) {
+API_STATUS(canvas_reader_open,
+           (canvas_context * ctx, const char *text, size_t length, canvas_reader **out),
+           (ctx, text, length, out)) {
+  NEED(out);
   if (length > TEXT_LIMIT)
     return fail(ctx, CANVAS_BAD_INPUT, "text of %zu bytes is over the limit of %d MiB", length,
                 TEXT_LIMIT >> 20);
+  if (!text && length) return fail(ctx, CANVAS_BAD_INPUT, "'text' is NULL, give one");
   canvas_reader *r = mem_alloc(sizeof *r);
   r->text = mem_strndup(length ? text : "", length);
   r->length = length;
@@ -74,7 +78,11 @@ static void move_line(canvas_context *ctx, int lines) {
   if (rest > message + 5) fail(ctx, CANVAS_BAD_INPUT, "line %ld%s", line + lines, rest);
 }
 
-canvas_status canvas_reader_next(canvas_context *ctx, canvas_reader *r, canvas_pack **out) {
+API_STATUS(canvas_reader_next, (canvas_context * ctx, canvas_reader *reader, canvas_pack **out),
+           (ctx, reader, out)) {
+  NEED(reader);
+  NEED(out);
+  canvas_reader *r = reader;
   int lines;
   bool blank;
   size_t end = item_end(r, &lines, &blank);
@@ -103,8 +111,10 @@ static canvas_status print_all(canvas_context *ctx, canvas_reader *r, struct buf
   }
 }
 
-canvas_status canvas_kernels_print(canvas_context *ctx, const char *text, size_t length,
-                                   char **out) {
+API_STATUS(canvas_kernels_print,
+           (canvas_context * ctx, const char *text, size_t length, char **out),
+           (ctx, text, length, out)) {
+  NEED(out);
   canvas_reader *r;
   struct buf b = {0};
   TRY(canvas_reader_open(ctx, text, length, &r));
@@ -116,8 +126,10 @@ canvas_status canvas_kernels_print(canvas_context *ctx, const char *text, size_t
 }
 
 /* The first item, which must be the last. */
-canvas_status canvas_pack_parse(canvas_context *ctx, const char *text, size_t length,
-                                canvas_pack **out) {
+API_STATUS(canvas_pack_parse,
+           (canvas_context * ctx, const char *text, size_t length, canvas_pack **out),
+           (ctx, text, length, out)) {
+  NEED(out);
   canvas_reader *r;
   canvas_pack *pack, *second;
   TRY(canvas_reader_open(ctx, text, length, &r));
@@ -139,8 +151,10 @@ canvas_status canvas_pack_parse(canvas_context *ctx, const char *text, size_t le
   return status;
 }
 
-canvas_status canvas_kernel_parse(canvas_context *ctx, const char *text, size_t length,
-                                  canvas_kernel **out) {
+API_STATUS(canvas_kernel_parse,
+           (canvas_context * ctx, const char *text, size_t length, canvas_kernel **out),
+           (ctx, text, length, out)) {
+  NEED(out);
   canvas_pack *pack;
   TRY(canvas_pack_parse(ctx, text, length, &pack));
   *out = (canvas_kernel *)kernel_copy(pack_of(pack)->kernel);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "base/memory_call.h"
 #include "base/number.h"
 
 static void reserve(struct buf *buf, size_t extra) {
@@ -33,6 +33,7 @@ void buf_printf(struct buf *buf, const char *format, ...) {
   va_start(args, format);
   int length = text_vformat(NULL, 0, format, args);
   va_end(args);
+  if (length < 0) mem_fail(strlen(format)); /* the C library had no memory */
   reserve(buf, (size_t)length);
   va_start(args, format);
   text_vformat(buf->text + buf->length, (size_t)length + 1, format, args);

@@ -101,12 +101,14 @@ void lexer_next(struct lexer *lx) {
 }
 
 canvas_status lexer_open(struct lexer *lx, canvas_context *ctx, const char *text, size_t length) {
+  if (!length) text = "";
   *lx = (struct lexer){.ctx = ctx, .p = text, .line_start = text, .line = 1};
-  lx->end = text + length;
   if (length > TEXT_LIMIT)
     return fail(ctx, CANVAS_BAD_INPUT, "text of %zu bytes is over the limit of %d MiB", length,
                 TEXT_LIMIT >> 20);
-  const char *nul = length ? memchr(text, '\0', length) : NULL;
+  if (!text) return fail(ctx, CANVAS_BAD_INPUT, "the text is NULL, give one");
+  lx->end = text + length;
+  const char *nul = memchr(text, '\0', length);
   if (nul) {
     int line = 1;
     for (const char *p = text; p < nul; p++) line += *p == '\n';

@@ -25,6 +25,39 @@ void network_free(struct network *n) {
   mem_free(n);
 }
 
+static void copy_numbers(const int *from, int count, int **to, int *to_count, int *capacity) {
+  if (!count) return;
+  *to = mem_alloc((size_t)count * sizeof **to);
+  memcpy(*to, from, (size_t)count * sizeof **to);
+  *to_count = *capacity = count;
+}
+#define COPY_NUMBERS(from, to) \
+  copy_numbers((from)->data, (from)->count, &(to)->data, &(to)->count, &(to)->capacity)
+
+static void copy_call(struct network *copy, const struct net_call *c) {
+  struct net_call own = *c;
+  own.arguments.data = own.results.data = NULL;
+  own.arguments.count = own.results.count = own.arguments.capacity = own.results.capacity = 0;
+  COPY_NUMBERS(&c->arguments, &own.arguments);
+  COPY_NUMBERS(&c->results, &own.results);
+  VEC_PUSH(&copy->calls, own);
+}
+
+struct network *network_copy(const struct network *n) {
+  struct network *copy = network_new(n->name);
+  for (int i = 0; i < n->programs.count; i++)
+    network_program(copy, program_copy(n->programs.data[i]));
+  for (int i = 0; i < n->tensors.count; i++) {
+    struct net_tensor t = n->tensors.data[i];
+    t.name = arena_strndup(&copy->arena, t.name, strlen(t.name));
+    if (t.source) t.source = arena_strndup(&copy->arena, t.source, strlen(t.source));
+    VEC_PUSH(&copy->tensors, t);
+  }
+  for (int i = 0; i < n->calls.count; i++) copy_call(copy, &n->calls.data[i]);
+  COPY_NUMBERS(&n->outputs, &copy->outputs);
+  return copy;
+}
+
 int network_program(struct network *n, struct program *p) {
   VEC_PUSH(&n->programs, p);
   return n->programs.count - 1;

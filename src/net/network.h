@@ -77,6 +77,7 @@ struct network {
 
 /* network.c: networks by hand; network_verify, once at the end, says what is wrong. Names are copied. */
 struct network *network_new(const char *name);
+struct network *network_copy(const struct network *n);
 void network_free(struct network *n);                      /* NULL is fine */
 int network_program(struct network *n, struct program *p); /* takes it; its number */
 int network_tensor(struct network *n, enum net_kind kind, const char *name,

@@ -132,11 +132,11 @@ static struct turns *compile_beside(const struct files *files, const struct comp
                                     int missing) {
   int processes[WORKERS_MOST], count = 0;
   long processors = sysconf(_SC_NPROCESSORS_ONLN);
-  struct turns *turns = missing > 1 ? memory_shared(turns_size(files)) : NULL;
-  if (!turns) return NULL;
+  if (missing < 2) return NULL;
   const struct file **order = order_files(files);
+  struct turns *turns = memory_shared(turns_size(files));
   struct worker w = {compiler, files, order, turns};
-  while (count < WORKERS_MOST && count < processors && count < missing)
+  while (turns && count < WORKERS_MOST && count < processors && count < missing)
     processes[count++] = child_beside(work, &w);
   for (int i = 0; i < count; i++) child_join(processes[i]);
   mem_free((void *)order);

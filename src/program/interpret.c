@@ -239,7 +239,8 @@ static canvas_status grow_sparse(struct interpreter *in, int tensor) {
     mem_free(fresh.values);
     mem_free(fresh.keys);
     in->bytes -= (size_t)(16 * fresh.capacity);
-    return memory_full(in, tensor);
+    return fail(in->ctx, CANVAS_IO, "no memory for the values of stage '%.40s'",
+                in->p->tensors.data[tensor].name);
   }
   for (int64_t i = 0; i < m->capacity; i++)
     if (m->keys[i]) {
@@ -521,10 +522,14 @@ canvas_status interpreter_elements(struct interpreter *in, int tensor, int64_t c
   const struct program_tensor *t = &in->p->tensors.data[tensor];
   int64_t elements = program_elements(in->p, tensor), index[PROGRAM_AXES];
   for (int64_t i = 0; i < count; i++) {
-    int64_t left = flat ? flat[i] : i;
-    if (left < 0 || left >= elements)
+    int64_t at = flat ? flat[i] : count - 1;
+    if (at < 0 || at >= elements)
       return fail(in->ctx, CANVAS_BAD_INPUT, "element %lld does not exist, '%.40s' has %lld",
-                  (long long)left, t->name, (long long)elements);
+                  (long long)at, t->name, (long long)elements);
+    if (!flat) break;
+  }
+  for (int64_t i = 0; i < count; i++) {
+    int64_t left = flat ? flat[i] : i;
     for (int a = t->rank - 1; a >= 0; a--) {
       index[a] = left % t->axes[a].size;
       left /= t->axes[a].size;

@@ -2,6 +2,7 @@
 #include "run/batch.h"
 
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,6 +66,7 @@ struct ahead {
   const struct group *group;
   size_t size;
   int process;
+  struct mem_deferred drop;
   bool done; /* all that follows is there */
   struct made {
     struct object object;
@@ -90,6 +92,13 @@ static void build_beside(void *data) {
   a->done = true;
 }
 
+static void drop_ahead(void *data) {
+  struct ahead *a = data;
+  if (a->process > 0) kill(a->process, SIGKILL);
+  child_join(a->process);
+  memory_unshare(a, a->size);
+}
+
 /* Builds the group while another is measured. NULL: it is built when its turn has come. */
 static struct ahead *build_ahead(const struct batch *b, const struct group *g) {
   size_t size = sizeof(struct ahead) + (size_t)g->count * sizeof(struct made);
@@ -99,17 +108,20 @@ static struct ahead *build_ahead(const struct batch *b, const struct group *g) {
   a->group = g;
   a->size = size;
   a->process = child_beside(build_beside, a);
+  mem_defer(&a->drop, drop_ahead, a);
   return a;
 }
 
 static bool take_ahead(struct ahead *a, const struct group *g) {
   if (!a) return false;
   child_join(a->process);
+  a->process = -1;
   bool done = a->done;
   for (int i = 0; done && i < g->count; i++) {
     g->objects[i] = a->made[i].object;
     g->objects[i].path = *a->made[i].path ? mem_strdup(a->made[i].path) : NULL;
   }
+  mem_undefer(&a->drop);
   memory_unshare(a, a->size);
   return done;
 }

@@ -6,6 +6,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/memory.h"
+
 enum { ALIGNED = 64, CANARY = 0xA5 };
 #define PAGE_LARGE ((size_t)2 << 20)
 #define LARGE (2 * PAGE_LARGE) /* bytes that are in such pages, as those of NumPy's arrays are */
@@ -16,14 +18,40 @@ static size_t round_up(size_t size, size_t to) {
   return (size + to - 1) / to * to;
 }
 
+/* The mapping, for a call that has no memory for something else. */
+struct block_hold {
+  struct mem_deferred deferred;
+  void *map;
+  size_t mapped;
+};
+
+static void unmap(void *data) {
+  const struct block_hold *h = data;
+  munmap(h->map, h->mapped);
+}
+
+static void release(struct block_hold *h) {
+  if (h) mem_undefer(&h->deferred);
+  mem_free(h);
+}
+
 static bool new_block(struct block *b, size_t size, size_t zone, int kind, size_t least) {
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
   size_t inner = round_up(round_up(size, ALIGNED) + 2 * zone, page);
   bool large = inner >= least;
   *b = (struct block){.mapped = inner + 2 * GUARD + (large ? PAGE_LARGE : 0), .size = size};
-  void *map = mmap(NULL, b->mapped, PROT_NONE, kind | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (map == MAP_FAILED) return false;
+  b->hold = mem_try(1, sizeof *b->hold);
+  void *map = b->hold
+                  ? mmap(NULL, b->mapped, PROT_NONE, kind | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
+                  : MAP_FAILED;
+  if (map == MAP_FAILED) {
+    mem_free(b->hold);
+    return false;
+  }
   b->map = map;
+  b->hold->map = map;
+  b->hold->mapped = b->mapped;
+  mem_defer(&b->hold->deferred, unmap, b->hold);
   b->first = b->map + GUARD;
   if (large) b->first += -(uintptr_t)b->first % PAGE_LARGE;
   b->end = b->first + inner;
@@ -62,7 +90,9 @@ bool block_new_small(struct block *b, size_t size) {
 }
 
 void block_free(struct block *b) {
-  if (b->map) munmap(b->map, b->mapped);
+  if (!b->map) return;
+  release(b->hold);
+  munmap(b->map, b->mapped);
   b->map = NULL;
 }
 

@@ -22,6 +22,7 @@ struct block {
   unsigned char *first, *end; /* what may be touched */
   unsigned char *data;        /* the tensor, and its bytes */
   size_t size;
+  struct block_hold *hold; /* of the mapping, while a call is active */
 };
 
 bool block_new(struct block *b, size_t size, bool zones); /* zeroed; false: no memory */

@@ -202,10 +202,13 @@ static bool rename_both(const struct keeping *k, const char *work, bool sealed) 
 /* Into a new work folder of the cache: what lies outside may be on another disk. */
 static canvas_status bring_in(canvas_context *ctx, const char *cache, const struct keeping *k,
                               const struct buf *bytes, char **work) {
+  struct mem_deferred dropping;
   TRY(cache_work(ctx, cache, work));
+  mem_defer(&dropping, cache_work_drop, *work);
   char *made = path_join(*work, k->made);
   canvas_status status = file_write(ctx, made, bytes->text, bytes->length);
   mem_free(made);
+  mem_undefer(&dropping);
   return status;
 }
 
@@ -268,9 +271,7 @@ static void remove_folder(const char *path) {
   if (!folder) return;
   while ((entry = readdir(folder))) {
     if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..")) continue;
-    char *file = path_join(path, entry->d_name);
-    unlink(file);
-    mem_free(file);
+    unlinkat(dirfd(folder), entry->d_name, 0);
   }
   closedir(folder);
   rmdir(path);
@@ -306,11 +307,17 @@ static bool is_left(const char *name) {
   return *end == '-' && process > 0 && kill((pid_t)process, 0) && errno == ESRCH;
 }
 
+static void close_folder(void *folder) {
+  closedir(folder);
+}
+
 static void remove_stale(const char *parent) {
   DIR *folder = opendir(parent);
   struct dirent *entry;
+  struct mem_deferred closing;
   struct stat s;
   if (!folder) return;
+  mem_defer(&closing, close_folder, folder);
   while ((entry = readdir(folder))) {
     if (entry->d_name[0] == '.') continue;
     char *work = path_join(parent, entry->d_name);
@@ -318,6 +325,7 @@ static void remove_stale(const char *parent) {
     if (old || is_left(entry->d_name)) remove_folder(work);
     mem_free(work);
   }
+  mem_undefer(&closing);
   closedir(folder);
 }
 
@@ -358,6 +366,10 @@ bool cache_work_gone(const char *work) {
   return access(work, F_OK) && errno == ENOENT;
 }
 
+void cache_work_drop(void *work) {
+  remove_folder(work);
+}
+
 void cache_work_end(char *work) {
   if (!work) return;
   remove_folder(work);
@@ -368,13 +380,16 @@ canvas_status cache_has_room(canvas_context *ctx, const char *cache) {
   static const char bytes[1 << 16];
   canvas_context inner = {.message = ""};
   char *work;
+  struct mem_deferred dropping;
   TRY(cache_work(ctx, cache, &work));
+  mem_defer(&dropping, cache_work_drop, work);
   char *path = path_join(work, "room");
   canvas_status status = file_write(&inner, path, bytes, sizeof bytes);
   if (status != CANVAS_OK)
     status = fail(ctx, status, "%.800s; make room, or set CANVAS_CACHE to another folder",
                   inner.message);
   mem_free(path);
+  mem_undefer(&dropping);
   cache_work_end(work);
   return status;
 }

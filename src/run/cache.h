@@ -48,7 +48,8 @@ bool cache_copy_object(const char *object, const char *to);
 /* A new folder for one compilation, and its end with all files in it. Folders that a process
  * left when it was killed are removed, too: at once those of this machine, others after a day. */
 canvas_status cache_work(canvas_context *ctx, const char *cache, char **out);
-void cache_work_end(char *work); /* NULL is fine */
+void cache_work_end(char *work);  /* NULL is fine */
+void cache_work_drop(void *work); /* removes the folder, for mem_defer */
 
 /* The same in $TMPDIR, or /tmp, for where somebody removes the cache again and again. */
 canvas_status cache_work_outside(canvas_context *ctx, char **out);

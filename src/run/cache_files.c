@@ -13,13 +13,20 @@ char *path_join(const char *folder, const char *name) {
   return buf_take(&path);
 }
 
+static void close_file(void *file) {
+  fclose(file);
+}
+
 bool file_read(const char *path, size_t most, struct buf *out) {
   char bytes[1 << 14];
+  struct mem_deferred closing;
   FILE *file = fopen(path, "rb");
   if (!file) return false;
+  mem_defer(&closing, close_file, file);
   while (!feof(file) && !ferror(file) && out->length <= most)
     buf_bytes(out, bytes, fread(bytes, 1, sizeof bytes, file));
   bool good = !ferror(file) && out->length <= most;
+  mem_undefer(&closing);
   fclose(file);
   return good;
 }

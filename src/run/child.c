@@ -22,7 +22,7 @@
 #include <sys/syscall.h>
 #endif
 
-#include "base/memory.h"
+#include "base/memory_call.h"
 #include "base/number.h"
 
 double clock_wall(void) {
@@ -210,6 +210,7 @@ static void be_child(const struct task *t) {
 }
 
 static _Noreturn void be_work(const struct task *t) {
+  mem_in_child();
   be_child(t);
   crash_note = t->note;
   catch_crashes();
@@ -367,7 +368,10 @@ bool child_stopped(void) {
   if (!stop.asked || now < stop.next) return stop.answer;
   if (stop.process != getpid()) return false;
   stop.next = now + 0.005;
-  return stop.answer = stop.asked(stop.data);
+  struct mem_call *call = mem_outside(); /* `asked` is the user's */
+  stop.answer = stop.asked(stop.data);
+  mem_inside(call);
+  return stop.answer;
 }
 
 /* Keeps the last CHILD_SAID - 1 bytes of what was said. */
@@ -590,6 +594,7 @@ canvas_status child_exec(canvas_context *ctx, char *const *words, const char *fo
 int child_beside(void (*work)(void *data), void *data) {
   pid_t parent = getpid(), child = fork();
   if (child) return (int)child;
+  mem_in_child();
   die_with(parent);
   default_signals();
   own_files(-1, -1, NULL);

@@ -286,9 +286,12 @@ static canvas_status compile_and_keep(canvas_context *ctx, const struct compiler
   for (int outside = 0; outside < 2; outside++) {
     char *work;
     memset(out, 0, sizeof *out);
+    struct mem_deferred dropping;
     TRY(outside ? cache_work_outside(ctx, &work) : cache_work(ctx, c->cache, &work));
+    mem_defer(&dropping, cache_work_drop, work);
     status = compile_in(ctx, c, call, work, out);
     bool gone = !out->path && cache_work_gone(work);
+    mem_undefer(&dropping);
     cache_work_end(work);
     if (!gone) break;
   }

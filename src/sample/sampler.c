@@ -147,6 +147,8 @@ canvas_status sampler_new(canvas_context *ctx, const struct targets *targets,
     return status;
   }
   s->scratch = kernel_new("");
+  s->candidates.data = mem_alloc(CANDIDATES_MAX * sizeof *s->candidates.data); /* draws grow it */
+  s->candidates.capacity = CANDIDATES_MAX;
   *out = s;
   return CANVAS_OK;
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 struct log {
+  struct mem_deferred closing;
   int file;
   char *path;
   int64_t cut;
@@ -89,7 +90,7 @@ static canvas_status find_torn(canvas_context *ctx, const struct log *log, int64
 static bool only_lacks_end(const struct log *log, int64_t from, int64_t size) {
   canvas_context aside = {0};
   struct record r;
-  char *line = size - from <= LOG_LINE ? mem_try((size_t)(size - from), 1) : NULL;
+  char *line = size - from <= LOG_LINE ? mem_alloc((size_t)(size - from)) : NULL;
   bool good = line && read_at(&aside, log, from, (size_t)(size - from), line) == CANVAS_OK &&
               record_parse(&aside, line, (size_t)(size - from), &r) == CANVAS_OK;
   if (good) record_free(&r);
@@ -155,9 +156,15 @@ static canvas_status open_file(canvas_context *ctx, struct log *log) {
   return CANVAS_OK;
 }
 
+static void close_log(void *log) {
+  log_close(log);
+}
+
 canvas_status log_open(canvas_context *ctx, const char *path, struct log **out) {
   struct log *log = mem_alloc(sizeof *log);
   int64_t size;
+  log->file = -1;
+  mem_defer(&log->closing, close_log, log);
   log->path = mem_strdup(path);
   canvas_status status = open_file(ctx, log);
   if (status == CANVAS_OK) status = lock(ctx, log);
@@ -192,6 +199,7 @@ int64_t log_cut(const struct log *log) {
 
 void log_close(struct log *log) {
   if (!log) return;
+  mem_undefer(&log->closing);
   if (log->file >= 0) close(log->file);
   mem_free(log->path);
   mem_free(log);

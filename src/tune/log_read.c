@@ -76,8 +76,9 @@ static bool read_more(struct lines *l) {
   l->end -= l->start;
   l->start = 0;
   if (l->capacity - l->end < CHUNK) {
-    l->capacity = 2 * l->capacity + CHUNK;
-    l->bytes = mem_grow(l->bytes, l->capacity);
+    size_t capacity = 2 * l->capacity + CHUNK;
+    l->bytes = mem_grow(l->bytes, capacity);
+    l->capacity = capacity;
   }
   ssize_t got;
   do got = read(l->file, l->bytes + l->end, l->left < CHUNK ? (size_t)l->left : CHUNK);
@@ -187,11 +188,19 @@ static canvas_status read_lines(canvas_context *ctx, const char *path, struct li
   }
 }
 
+static void close_lines(void *lines) {
+  const struct lines *l = lines;
+  if (l->file >= 0) close(l->file);
+}
+
 canvas_status log_read(canvas_context *ctx, const char *path, struct records *out) {
   struct lines l = {.file = -1};
+  struct mem_deferred closing;
+  mem_defer(&closing, close_lines, &l);
   canvas_status status = open_file(ctx, path, &l);
   if (status == CANVAS_OK) status = read_lines(ctx, path, &l, out);
-  if (l.file >= 0) close(l.file);
+  mem_undefer(&closing);
+  close_lines(&l);
   mem_free(l.bytes);
   return status;
 }

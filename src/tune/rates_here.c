@@ -180,15 +180,18 @@ static bool find_kept(const char *cache, const struct buf *key, struct rates *ou
 static void keep(canvas_context *ctx, const char *cache, const struct buf *key,
                  const struct rates *r) {
   struct buf text = {0};
+  struct mem_deferred dropping;
   char *work_folder = NULL, *file = NULL, *path = NULL;
   rates_print(r, &text);
   canvas_status status = cache_work(ctx, cache, &work_folder);
+  if (work_folder) mem_defer(&dropping, cache_work_drop, work_folder);
   if (status == CANVAS_OK) {
     file = path_join(work_folder, "rates");
     status = file_write(ctx, file, text.text, text.length);
   }
   if (status == CANVAS_OK)
     cache_keep(ctx, cache, key->text, key->length, work_folder, "rates", &path);
+  if (work_folder) mem_undefer(&dropping);
   cache_work_end(work_folder);
   mem_free(file);
   mem_free(path);

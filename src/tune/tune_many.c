@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory_call.h"
 #include "program/program_cost.h"
 #include "run/child.h"
 #include "tune/rates.h"
@@ -27,6 +28,8 @@ struct many {
   struct child_stop stop; /* of the caller's thread */
   int whose;              /* the search that runs; -1: none, it is decided which is next */
   bool over;              /* the budget is spent */
+  struct mem_call *call;  /* of the caller's thread; NULL: none */
+  size_t wanted;          /* bytes that a search could not have; 0: none failed so far */
   double started;
 };
 
@@ -69,6 +72,7 @@ static bool take_turn(struct search *s, void *data) {
   wait_for(m, l->index);
   bool go_on = !m->over;
   pthread_mutex_unlock(&m->lock);
+  if (m->wanted) mem_fail(m->wanted); /* all of them end */
   return go_on;
 }
 
@@ -87,8 +91,7 @@ static bool is_enough(void *data) {
   return asks(l->many);
 }
 
-static void *run_line(void *data) {
-  struct line *l = data;
+static void search_for(struct line *l) {
   struct many *m = l->many;
   struct tune_options options = *m->options;
   canvas_context ctx = {.message = ""};
@@ -98,11 +101,33 @@ static void *run_line(void *data) {
   options.enough = is_enough;
   options.data = l;
   options.seconds = 0; /* told by turns */
+  l->task->status = tune(&ctx, l->task->program, m->machine, &options, &l->task->tuned);
+  memcpy(l->task->message, ctx.message, sizeof l->task->message);
+}
+
+/* A part of the caller's call: where it has no memory, all searches end, and the caller's call fails. */
+static void search_in_call(struct line *l) {
+  struct many *m = l->many;
+  struct mem_call part;
+  mem_enter_part(&part, m->call);
+  if (setjmp(part.failed)) {
+    m->wanted = part.wanted;
+    return;
+  }
+  search_for(l);
+  mem_leave(&part);
+}
+
+static void *run_line(void *data) {
+  struct line *l = data;
+  struct many *m = l->many;
   pthread_mutex_lock(&m->lock);
   wait_for(m, l->index);
   pthread_mutex_unlock(&m->lock);
-  l->task->status = tune(&ctx, l->task->program, m->machine, &options, &l->task->tuned);
-  memcpy(l->task->message, ctx.message, sizeof l->task->message);
+  if (!m->wanted && m->call)
+    search_in_call(l);
+  else if (!m->wanted)
+    search_for(l);
   pthread_mutex_lock(&m->lock);
   l->ended = true;
   l->search = NULL;
@@ -114,6 +139,7 @@ static void *run_line(void *data) {
 /* ---- the budget ------------------------------------------------------------------------------ */
 
 struct shared {
+  struct many *many;
   struct line *lines;
   struct task_state *states;
   int count;
@@ -154,7 +180,7 @@ static void note(struct shared *s, int i) {
 static bool is_over(const struct many *m, const struct shared *s) {
   double seconds = m->options->seconds * (1 - FOR_FINALS);
   bool late = seconds > 0 && spent(s) > 0 && clock_wall() - m->started >= seconds;
-  return child_stopped() || spent(s) >= s->trials || late || asks(m);
+  return m->wanted || child_stopped() || spent(s) >= s->trials || late || asks(m);
 }
 
 static void share(struct many *m, struct shared *s) {
@@ -184,39 +210,70 @@ static canvas_status worst(canvas_context *ctx, const struct tune_task *tasks, i
   return CANVAS_OK;
 }
 
+/* Ends all searches: a failed call runs it, too. */
+static void close_many(void *data) {
+  struct shared *s = data;
+  struct many *m = s->many;
+  for (int i = 0; i < s->count; i++)
+    while (s->lines[i].began && !s->lines[i].ended) give_turn(&s->lines[i]);
+  for (int i = 0; i < s->count; i++)
+    if (s->lines[i].began) pthread_join(s->lines[i].thread, NULL);
+  pthread_cond_destroy(&m->changed);
+  pthread_mutex_destroy(&m->lock);
+}
+
+static void fail_many(void *data) {
+  const struct shared *s = data;
+  if (!s->many->wanted) s->many->wanted = 1;
+  close_many(data);
+}
+
+/* All that the searches' threads need is there before the first of them. */
+static void open_states(struct shared *s, const struct tune_task *tasks) {
+  for (int i = 0; i < s->count; i++)
+    s->states[i] = (struct task_state){.weight = tasks[i].weight,
+                                       .flops = 1 + program_flops(tasks[i].program),
+                                       .best = INFINITY,
+                                       .similar = similar_to(tasks, i)};
+}
+
+static void start_line(canvas_context *ctx, struct shared *s, struct tune_task *task, int i) {
+  struct line *l = &s->lines[i];
+  *l = (struct line){.many = s->many, .task = task, .index = i};
+  task->tuned = (struct tuned){0};
+  l->began = pthread_create(&l->thread, NULL, run_line, l) == 0;
+  if (l->began) return;
+  l->ended = s->states[i].ended = true;
+  task->status = fail(ctx, CANVAS_IO, "no memory for the thread of a search");
+  memcpy(task->message, ctx->message, sizeof task->message);
+}
+
 canvas_status tune_many(canvas_context *ctx, struct tune_task *tasks, int count,
                         const struct machine *machine, const struct tune_options *options) {
-  struct many m = {.machine = machine, .options = options, .stop = child_stop_told(), .whose = -1};
-  struct shared s = {.count = count};
+  struct many m = {.machine = machine,
+                   .options = options,
+                   .stop = child_stop_told(),
+                   .whose = -1,
+                   .call = mem_current()};
+  struct shared s = {.many = &m, .count = count};
   const struct method *method = options->method ? options->method : method_find("quick");
+  struct mem_deferred closing;
   struct rates rates;
   TRY(rates_here(ctx, machine, &rates)); /* beside the time, as it is once */
   m.started = clock_wall();
   s.trials = options->trials > 0 ? options->trials : method->trials * count;
   s.lines = mem_alloc((size_t)count * sizeof *s.lines + 1);
   s.states = mem_alloc((size_t)count * sizeof *s.states + 1);
+  open_states(&s, tasks);
   pthread_mutex_init(&m.lock, NULL);
   pthread_cond_init(&m.changed, NULL);
-  for (int i = 0; i < count; i++) {
-    s.states[i] = (struct task_state){.weight = tasks[i].weight,
-                                      .flops = 1 + program_flops(tasks[i].program),
-                                      .best = INFINITY,
-                                      .similar = similar_to(tasks, i)};
-    s.lines[i] = (struct line){.many = &m, .task = &tasks[i], .index = i};
-    tasks[i].tuned = (struct tuned){0};
-    struct line *l = &s.lines[i];
-    l->began = pthread_create(&l->thread, NULL, run_line, l) == 0;
-    if (l->began) continue;
-    l->ended = s.states[i].ended = true;
-    tasks[i].status = fail(ctx, CANVAS_IO, "no memory for the thread of a search");
-    memcpy(tasks[i].message, ctx->message, sizeof tasks[i].message);
-  }
+  mem_defer(&closing, fail_many, &s);
+  for (int i = 0; i < count; i++) start_line(ctx, &s, &tasks[i], i);
   share(&m, &s);
-  for (int i = 0; i < count; i++)
-    if (s.lines[i].began) pthread_join(s.lines[i].thread, NULL);
-  pthread_cond_destroy(&m.changed);
-  pthread_mutex_destroy(&m.lock);
+  mem_undefer(&closing);
+  close_many(&s);
   mem_free(s.lines);
   mem_free(s.states);
+  if (m.wanted) mem_fail(m.wanted);
   return worst(ctx, tasks, count);
 }
