@@ -35,7 +35,8 @@ const char *canvas_pack_target(const canvas_pack *pack, int target) {
   return is_index(target, p->count) ? p->data[target].target.name : NULL;
 }
 
-const char *canvas_pack_reach(const canvas_pack *pack) {
+API_VALUE(const char *, canvas_pack_reach, (const canvas_pack *pack), (pack), NULL) {
+  if (!pack) return NULL;
   const struct pack *p = pack_of(pack);
   struct neighbours images = {p->count == 0, p->count == 0};
   for (int i = 0; i < p->count; i++) {
@@ -45,7 +46,10 @@ const char *canvas_pack_reach(const canvas_pack *pack) {
   return kernel_reach_on(p->kernel, images);
 }
 
-canvas_status canvas_pack_idle_weights(canvas_context *ctx, const canvas_pack *pack, char **out) {
+API_STATUS(canvas_pack_idle_weights, (canvas_context * ctx, const canvas_pack *pack, char **out),
+           (ctx, pack, out)) {
+  NEED(pack);
+  NEED(out);
   const struct pack *p = pack_of(pack);
   struct buf lines = {0};
   for (int i = 0; i < p->count; i++)

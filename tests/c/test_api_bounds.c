@@ -146,6 +146,9 @@ static void packs(void **state) {
   BAD(canvas_pack_cost(ctx, NULL, 0, &cost));
   BAD(canvas_pack_cost(ctx, api.pack, 0, NULL));
   BAD(canvas_pack_cost_json(ctx, NULL, OUT(char *)));
+  NOTHING(canvas_pack_reach(NULL));
+  BAD(canvas_pack_idle_weights(ctx, NULL, OUT(char *)));
+  BAD(canvas_pack_idle_weights(ctx, api.pack, NULL));
   BAD(canvas_pack_torch(ctx, NULL, true, OUT(char *)));
 }
 
@@ -198,6 +201,9 @@ static void programs(void **state) {
   BAD_TEXTS(canvas_program_edit, (ctx, api.program), (OUT(canvas_program *)));
   BAD(canvas_program_edit(ctx, NULL, "inline P", 8, OUT(canvas_program *)));
   BAD(canvas_program_winograd(ctx, NULL, 2, OUT(canvas_program *)));
+  BAD(canvas_program_replay(ctx, NULL, "", 0, OUT(canvas_program *)));
+  BAD(canvas_program_replay(ctx, api.program, NULL, 0, OUT(canvas_program *)));
+  BAD(canvas_program_replay(ctx, api.program, "", 0, NULL));
   BAD_TEXTS(canvas_operator_program, (ctx, "gemm"), (OUT(canvas_program *)));
   BAD(canvas_operator_program(ctx, NULL, "", 0, OUT(canvas_program *)));
   BAD(canvas_operator_describe(ctx, NULL, OUT(char *)));
@@ -266,6 +272,7 @@ static void schedules(void **state) {
   NOTHING(canvas_bound_holes(NULL));
   NOTHING(canvas_bound_warnings(NULL));
   NOTHING(canvas_bound_dot(NULL));
+  NOTHING(canvas_bound_edits(NULL));
   NOTHING(canvas_bound_program_print(NULL));
   BAD(canvas_bound_explain(ctx, NULL, OUT(char *)));
   BAD_TEXTS(canvas_bound_edit, (ctx, api.bound), (OUT(canvas_bound *)));
@@ -400,24 +407,35 @@ static void logs(void **state) {
   const char *why = NULL;
   int64_t line;
   int record, count = 5;
+  canvas_log_taken taken;
   BAD(canvas_log_read(ctx, NULL, OUT(canvas_log *)));
   NOTHING(canvas_log_count(NULL));
   ZEROS(canvas_record, canvas_log_record(NULL, 0));
   NOTHING(canvas_log_line(NULL, 0));
   NOTHING(canvas_log_damaged(NULL, &line, &why));
+  NOTHING(canvas_log_outdated(NULL, &line));
   EACH_INDEX(i) {
     ZEROS(canvas_record, canvas_log_record(api.log, i));
     NOTHING(canvas_log_line(api.log, i));
-    BAD(canvas_log_bind(ctx, api.log, i, OUT(canvas_bound *)));
+    BAD(canvas_log_bind(ctx, api.log, i, NULL, OUT(canvas_bound *)));
     if (i < 0) NOTHING(canvas_log_merge(some, i));
   }
   NOTHING(canvas_log_merge(NULL, 1));
   NOTHING(canvas_log_merge(some, 2));
-  BAD(canvas_log_bind(ctx, NULL, 0, OUT(canvas_bound *)));
+  BAD(canvas_log_bind(ctx, NULL, 0, NULL, OUT(canvas_bound *)));
   for (int i = 0; i < 3; i++) {
     BAD(canvas_log_best(ctx, api.log, api.program, &places[i], &record));
     BAD(canvas_log_add_network(ctx, api.path, api.bound, &places[i], &time));
   }
+  for (int i = 0; i < 3; i++) {
+    BAD(canvas_log_take(ctx, api.log, api.program, &places[i], OUT(canvas_bound *), &taken));
+    BAD(canvas_log_bind(ctx, api.log, 0, &places[i], OUT(canvas_bound *)));
+  }
+  BAD(canvas_log_take(ctx, NULL, api.program, &place, OUT(canvas_bound *), &taken));
+  BAD(canvas_log_take(ctx, api.log, NULL, &place, OUT(canvas_bound *), &taken));
+  BAD(canvas_log_take(ctx, api.log, api.program, NULL, OUT(canvas_bound *), &taken));
+  BAD(canvas_log_take(ctx, api.log, api.program, &place, NULL, &taken));
+  BAD(canvas_log_take(ctx, api.log, api.program, &place, OUT(canvas_bound *), NULL));
   BAD(canvas_log_best(ctx, NULL, api.program, &place, &record));
   BAD(canvas_log_best(ctx, api.log, NULL, &place, &record));
   BAD(canvas_log_best(ctx, api.log, api.program, NULL, &record));
@@ -480,13 +498,20 @@ static void refusals_say_what_is_wrong(void **state) {
        "'weights' holds -1, give 0 to 1e+18");
   SAYS(canvas_tune_space(ctx, api.program, api.machine, NULL, -1, OUT(char *)),
        "the number of points is -1, give 0 or more");
-  SAYS(canvas_log_bind(ctx, api.log, 1, &bound), "record 1 does not exist, the log has 1");
+  SAYS(canvas_log_bind(ctx, api.log, 1, NULL, &bound), "record 1 does not exist, the log has 1");
   SAYS(canvas_log_add_network(ctx, api.path, api.bound, &place, &verdict),
        "the median of the times is 0, give seconds");
   SAYS(canvas_network_code_run(ctx, api.network_code, NULL, outputs),
        "the array of tensors is NULL, give one");
   SAYS(canvas_network_code_run(ctx, api.network_code, in, outputs),
        "'x' is given by a pointer to its elements, not by NULL");
+}
+
+// Files that are no objects of the cache.
+static void objects(void **state) {
+  canvas_context *ctx = api.ctx;
+  BAD(canvas_object_load(ctx, NULL, OUT(void *)));
+  BAD(canvas_object_load(ctx, api.path, NULL));
 }
 
 static void freeing_nothing(void **state) {
@@ -532,6 +557,7 @@ int main(void) {
       cmocka_unit_test(tuning),
       cmocka_unit_test(logs),
       cmocka_unit_test(refusals_say_what_is_wrong),
+      cmocka_unit_test(objects),
       cmocka_unit_test(freeing_nothing),
       cmocka_unit_test(no_function_is_forgotten),
   };

@@ -5,6 +5,7 @@
 #include "api_objects.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -77,6 +78,7 @@ TEXT_CALL(targets_cost_json, canvas_targets_cost_json(CTX, api.targets, &text))
 TEXT_CALL(kernels_print, canvas_kernels_print(CTX, BYTES(KERNEL_TEXT), &text))
 TEXT_CALL(broken_rules, canvas_pack_broken_rules(CTX, api.pack, "", 0, &text))
 TEXT_CALL(pack_cost_json, canvas_pack_cost_json(CTX, api.pack, &text))
+TEXT_CALL(pack_idle_weights, canvas_pack_idle_weights(CTX, api.pack, &text))
 TEXT_CALL(pack_torch, canvas_pack_torch(CTX, api.pack, true, &text))
 TEXT_CALL(operator_describe, canvas_operator_describe(CTX, "gemm", &text))
 TEXT_CALL(program_count_json, canvas_program_count_json(CTX, api.program, &text))
@@ -104,6 +106,7 @@ VALUE_CALL(bound_holes, canvas_bound_holes(api.bound))
 VALUE_CALL(bound_warnings, canvas_bound_warnings(api.bound))
 VALUE_CALL(bound_dot, canvas_bound_dot(api.bound))
 VALUE_CALL(bound_program_print, canvas_bound_program_print(api.bound))
+VALUE_CALL(bound_edits, canvas_bound_edits(api.bound))
 VALUE_CALL(compiler_name, canvas_compiler_name(CTX))
 VALUE_CALL(log_line, canvas_log_line(api.log, 0))
 
@@ -137,6 +140,9 @@ OBJECT_CALL(operator_program, canvas_program,
             canvas_program_free)
 OBJECT_CALL(program_edit, canvas_program, canvas_program_edit(CTX, api.program, "inline P", 8, &o),
             canvas_program_print, canvas_program_free)
+OBJECT_CALL(program_replay, canvas_program,
+            canvas_program_replay(CTX, api.program, "inline P\n", 0, &o), canvas_program_print,
+            canvas_program_free)
 OBJECT_CALL(program_winograd, canvas_program, canvas_program_winograd(CTX, api.convolution, 2, &o),
             canvas_program_print, canvas_program_free)
 OBJECT_CALL(network_parse, canvas_network, canvas_network_parse(CTX, BYTES(NETWORK_TEXT), &o),
@@ -158,7 +164,7 @@ OBJECT_CALL(bound_edit, canvas_bound, canvas_bound_edit(CTX, api.bound, "mark m 
             bound_text, canvas_bound_free)
 OBJECT_CALL(bound_follow, canvas_schedule, canvas_bound_follow(CTX, api.bound, "inline P", 8, &o),
             canvas_schedule_print, canvas_schedule_free)
-OBJECT_CALL(log_bind, canvas_bound, canvas_log_bind(CTX, api.log, 0, &o), bound_text,
+OBJECT_CALL(log_bind, canvas_bound, canvas_log_bind(CTX, api.log, 0, NULL, &o), bound_text,
             canvas_bound_free)
 
 static char *log_text(const canvas_log *log) {
@@ -227,6 +233,25 @@ static canvas_status kernel_reach(void) {
   UNDER(why, canvas_kernel_reach(api.kernel));
   CHECK(!why, "it reaches");
   return reached ? CANVAS_IO : CANVAS_OK;
+}
+
+static canvas_status pack_reach(void) {
+  const char *why;
+  UNDER(why, canvas_pack_reach(api.pack));
+  CHECK(!why, "it reaches");
+  return reached ? CANVAS_IO : CANVAS_OK;
+}
+
+static canvas_status object_load(void) {
+  canvas_status status;
+  void *object = NULL;
+  char *path;
+  MUST(canvas_bound_compile(CTX, api.bound, NULL, &path));
+  UNDER(status, canvas_object_load(CTX, path, &object));
+  CHECK(!status == !!object, "a handle");
+  if (object) dlclose(object);
+  canvas_string_free(path);
+  return status;
 }
 
 static canvas_status kernel_describe(void) {
@@ -527,6 +552,17 @@ static canvas_status log_best(void) {
   return status;
 }
 
+static canvas_status log_take(void) {
+  canvas_bound *o = NULL;
+  canvas_log_taken taken;
+  canvas_status status;
+  UNDER(status, canvas_log_take(CTX, api.log, api.program, &place, &o, &taken));
+  CHECK(!status == !!o, "a bound schedule");
+  if (o) add_text(bound_text(o));
+  canvas_bound_free(o);
+  return status;
+}
+
 static canvas_status log_tasks(void) {
   canvas_log_task *o;
   int count = 0;
@@ -624,6 +660,8 @@ static const struct {
     CALL(pack_print),
     CALL(pack_cost),
     CALL(pack_cost_json),
+    CALL(pack_idle_weights),
+    CALL(pack_reach),
     CALL(pack_torch),
     CALL(pack_lower),
     CALL(program_parse),
@@ -634,6 +672,7 @@ static const struct {
     CALL(program_count_json),
     CALL(program_edit),
     CALL(program_winograd),
+    CALL(program_replay),
     CALL(program_function),
     CALL(operator_program),
     CALL(operator_describe),
@@ -666,12 +705,14 @@ static const struct {
     CALL(bound_warnings),
     CALL(bound_explain),
     CALL(bound_dot),
+    CALL(bound_edits),
     CALL(bound_emit),
     CALL(bound_prepared),
     CALL(bound_compile),
     CALL(bound_program_print),
     CALL(compiler_name),
     CALL(code_open),
+    CALL(object_load),
     CALL(code_call),
     CALL(measurer_new),
     CALL(measurer_run),
@@ -683,6 +724,7 @@ static const struct {
     CALL(log_record),
     CALL(log_line),
     CALL(log_best),
+    CALL(log_take),
     CALL(log_bind),
     CALL(log_add_network),
     CALL(log_tasks),
@@ -822,7 +864,7 @@ static void no_function_is_forgotten(void **state) {
       " canvas_network_code_describe canvas_network_code_call canvas_network_files_free"
       " canvas_failure_name canvas_measurer_free canvas_measurer_compiler"
       " canvas_measurer_no_reference canvas_stop_when canvas_tune_method_at canvas_log_free"
-      " canvas_log_count canvas_log_damaged canvas_log_tasks_free ");
+      " canvas_log_count canvas_log_damaged canvas_log_outdated canvas_log_tasks_free ");
 }
 
 static int open_all(void **state) {

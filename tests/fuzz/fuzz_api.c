@@ -163,7 +163,7 @@ static void logs(canvas_context *ctx, const struct line *l) {
   int i = (int)l->n[0], record, count = 0;
   must(!canvas_log_record(o.log, i).program == (i != 0), "one record");
   free_text(canvas_log_line(o.log, i));
-  must(fine(ctx, canvas_log_bind(ctx, o.log, i, &bound)) == (i == 0), "one record is bound");
+  must(fine(ctx, canvas_log_bind(ctx, o.log, i, NULL, &bound)) == (i == 0), "one record is bound");
   canvas_bound_free(bound);
   if (i <= 2) canvas_log_free(canvas_log_merge(all, i));
   if (fine(ctx, canvas_log_best(ctx, o.log, o.program, &place, &record))) must(!record, "the best");
