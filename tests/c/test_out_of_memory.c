@@ -497,6 +497,18 @@ static canvas_status measurer_run(void) {
   return status;
 }
 
+// More than are compiled together: a process compiles some while others are measured. Takes long.
+static canvas_status groups_of_candidates(void) {
+  enum { MANY = 21 };
+  canvas_verdict verdicts[MANY];
+  const canvas_bound *all[MANY];
+  canvas_status status;
+  for (int i = 0; i < MANY; i++) all[i] = api.bound;
+  UNDER(status, canvas_measurer_run(CTX, api.measurer, all, MANY, verdicts));
+  if (!status) add(canvas_failure_name(verdicts[MANY - 1].failure));
+  return status;
+}
+
 // The user's function makes calls of its own, which do not belong to the search.
 static bool progress(const canvas_tune_progress *p, void *data) {
   char *text = canvas_program_print(api.program);
@@ -729,6 +741,7 @@ static const struct {
     CALL(log_add_network),
     CALL(log_tasks),
     CALL(main_command),
+    CALL(groups_of_candidates),
     {"bound_compile", bound_compile, true},
     {"network_compile", network_compile, true},
 };
@@ -816,6 +829,7 @@ static void every_function_survives(void **state) {
   const char *only = getenv("CANVAS_TEST_CALL");
   for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
     if (only && strcmp(only, calls[i].name) != 0) continue;
+    if (calls[i].call == groups_of_candidates && !all && !only) continue;
     double nightly = strncmp(calls[i].name, "tune", 4) ? 1e9 : 300;  // a search takes half a second
     fail_each((int)i, all ? nightly : only ? 40 : calls[i].fresh ? 0 : 0.05);
   }
