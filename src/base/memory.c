@@ -1,4 +1,5 @@
 /* See memory.h. Arena blocks double from 4 KiB; a large request gets a block of its own size. */
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -193,7 +194,10 @@ void *mem_grow(void *old, size_t size) {
 }
 
 void *mem_try(size_t count, size_t size) {
-  if (fails_now() || !make_room()) return NULL;
+  if (fails_now() || !make_room()) {
+    errno = ENOMEM;
+    return NULL;
+  }
   void *p = calloc(count ? count : 1, size ? size : 1);
   if (p && current) put(current->registry, p);
   return p;
