@@ -245,7 +245,14 @@ static canvas_status make_in(canvas_context *ctx, struct making *m, const struct
   return status == CANVAS_OK ? link_all(ctx, m, what, out) : status;
 }
 
-/* Where somebody has removed the folder meanwhile, once more in one outside of the cache. */
+/* They do not link: none is for the next network to find. */
+static void forget_objects(const struct making *m) {
+  for (int i = 0; i < m->files.count; i++)
+    compiler_forget_object(m->compiler, m->files.data[i].text.text, m->files.data[i].parallel);
+}
+
+/* Once more where somebody has removed the folder meanwhile, then in one outside of the cache, or where some
+ * objects were found in the cache and do not link. */
 static canvas_status make(canvas_context *ctx, struct making *m, const struct linked *what,
                           struct network_object *out) {
   canvas_status status = CANVAS_OK;
@@ -253,9 +260,11 @@ static canvas_status make(canvas_context *ctx, struct making *m, const struct li
     TRY(outside ? cache_work_outside(ctx, &m->folder)
                 : compiler_work(ctx, m->compiler, &m->folder));
     status = make_in(ctx, m, what, out);
-    bool gone = status != CANVAS_OK && !out->failed && cache_work_gone(m->folder);
+    bool linked = status == CANVAS_OK || out->failed, gone = cache_work_gone(m->folder);
     cache_work_end(m->folder);
-    if (!gone) break;
+    if (linked) break;
+    if (!gone) forget_objects(m);
+    if (!gone && !out->found) break;
   }
   return status;
 }

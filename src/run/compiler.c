@@ -378,6 +378,15 @@ bool compiler_has_object(const struct compiler *c, const char *text, bool thread
   return path != NULL;
 }
 
+void compiler_forget_object(const struct compiler *c, const char *text, bool threads) {
+  struct buf key = {0};
+  put_object_key(c, text, threads, &key);
+  char *path = cache_find(c->cache, key.text, key.length);
+  if (path) cache_drop(path);
+  mem_free(path);
+  buf_free(&key);
+}
+
 canvas_status compiler_work(canvas_context *ctx, const struct compiler *c, char **out) {
   return cache_work(ctx, c->cache, out);
 }

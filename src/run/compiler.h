@@ -68,6 +68,8 @@ canvas_status compiler_object(canvas_context *ctx, const struct compiler *c, con
                               bool threads, int hung, struct object *out);
 bool compiler_has_object(const struct compiler *c, const char *text, bool threads);
 
+void compiler_forget_object(const struct compiler *c, const char *text, bool threads);
+
 /* A new folder for copies of objects, ended by cache_work_end. */
 canvas_status compiler_work(canvas_context *ctx, const struct compiler *c, char **out);
 
