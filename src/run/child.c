@@ -119,6 +119,7 @@ struct task {
   int (*work)(void *data); /* or else the program `words`, in `folder` */
   void *data;
   char *const *words;
+  char *const *environment; /* of the program */
   const char *folder;
   const struct child_limits *limits;
   struct note *note;
@@ -236,33 +237,26 @@ static pid_t start_program(void (*be)(const void *data), const void *data) {
   return child;
 }
 
-struct program {
-  const struct task *task;
-  char *const *environment;
-};
-
 static _Noreturn void be_program(const void *data) {
-  const struct program *p = data;
-  const struct task *t = p->task;
+  const struct task *t = data;
   be_child(t);
   bool there = !chdir(t->folder);
   set_limits(t);
-  if (there) execvpe(t->words[0], t->words, p->environment);
+  if (there) execvpe(t->words[0], t->words, t->environment);
   const char *why = strerror(errno);
   if (write(1, why, strlen(why)) < 0) _exit(CHILD_NO_PROGRAM);
   _exit(CHILD_NO_PROGRAM);
 }
 
-/* Ours, but for messages in English and temporary files in `folder`. NULL: no memory. The list and the
- * text of the folder are one block; the other words stay where they are. */
+/* Ours, but for messages in English and temporary files in `folder`. The list and the text of the folder
+ * are one block; the other words stay where they are. */
 static char **program_environment(const char *folder) {
   static char english[] = "LC_ALL=C";
   static const char temporary[] = "TMPDIR=";
   size_t count = 0, kept = 0;
   while (environ && environ[count]) count++;
   size_t list = (count + 3) * sizeof(char *), text = sizeof temporary + strlen(folder);
-  char **all = mem_try(1, list + text);
-  if (!all) return NULL;
+  char **all = mem_alloc(list + text);
   for (size_t i = 0; i < count; i++)
     if (strncmp(environ[i], "LC_ALL=", 7) && strncmp(environ[i], temporary, 7))
       all[kept++] = environ[i];
@@ -274,14 +268,7 @@ static char **program_environment(const char *folder) {
 }
 
 static pid_t start_task(const struct task *t) {
-  if (t->work) return fork();
-  struct program p = {t, program_environment(t->folder)};
-  pid_t child = -1;
-  if (p.environment) child = start_program(be_program, &p);
-  int why = errno;
-  mem_free((void *)p.environment);
-  errno = why;
-  return child;
+  return t->work ? fork() : start_program(be_program, t);
 }
 
 /* ---- the watcher of a program ---------------------------------------------------------------- */
@@ -588,7 +575,12 @@ canvas_status child_call(canvas_context *ctx, int (*work)(void *data), void *dat
 
 canvas_status child_exec(canvas_context *ctx, char *const *words, const char *folder,
                          const struct child_limits *limits, struct child_end *end) {
-  return run_task(ctx, &(struct task){.words = words, .folder = folder, .limits = limits}, end);
+  char **environment = program_environment(folder);
+  struct task t = {
+      .words = words, .environment = environment, .folder = folder, .limits = limits};
+  canvas_status status = run_task(ctx, &t, end);
+  mem_free((void *)environment);
+  return status;
 }
 
 int child_beside(void (*work)(void *data), void *data) {
