@@ -113,10 +113,6 @@ void keep_openmp(void *object) {
   if (kept) dlclose(kept);
 }
 
-static void close_descriptor(void *file) {
-  close(*(int *)file);
-}
-
 canvas_status load_file(canvas_context *ctx, int file, const char *path, void **out) {
   canvas_context inner = {.message = ""};
   *out = sealed_load(&inner, file, path);
@@ -133,11 +129,10 @@ API_STATUS(canvas_object_load, (canvas_context * ctx, const char *path, void **o
   if (file < 0)
     return fail(ctx, CANVAS_IO,
                 "'%.800s' is not in the cache any more, or was damaged: compile it again", path);
-  struct mem_deferred closing;
-  mem_defer(&closing, close_descriptor, &file);
+  struct held_file held;
+  file_hold(&held, file);
   canvas_status status = load_file(ctx, file, path, out);
-  mem_undefer(&closing);
-  close(file);
+  file_release(&held);
   return status;
 }
 

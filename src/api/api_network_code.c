@@ -156,12 +156,14 @@ static canvas_status compile_once(canvas_context *ctx, const struct network *n,
   TRY(network_code_new(ctx, n, options, &code));
   canvas_status status = compile_and_open(ctx, code, p, &object, &file);
   if (status == CANVAS_OK) {
+    struct held_file held;
+    file_hold(&held, file);
     struct canvas_network_code *made = mem_alloc(sizeof *made);
     made->path = object.path;
     made->made = object.made;
     made->found = object.found;
-    made->file = file;
     describe(made, code);
+    made->file = file_take(&held);
     *out = made;
   }
   *failed = object.failed;

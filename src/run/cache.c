@@ -143,6 +143,26 @@ int cache_open_object(const char *object) {
   return -1;
 }
 
+static void close_held(void *held) {
+  int file = ((struct held_file *)held)->file;
+  if (file >= 0) close(file);
+}
+
+void file_hold(struct held_file *held, int file) {
+  held->file = file;
+  mem_defer(&held->closing, close_held, held);
+}
+
+int file_take(struct held_file *held) {
+  mem_undefer(&held->closing);
+  return held->file;
+}
+
+void file_release(struct held_file *held) {
+  file_take(held);
+  close_held(held);
+}
+
 bool cache_copy_object(const char *object, const char *to) {
   int file = cache_open_object(object);
   if (file < 0) return false;

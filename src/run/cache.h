@@ -19,6 +19,7 @@
 #define CANVAS_RUN_CACHE_H
 
 #include "base/buf.h"
+#include "base/memory.h"
 
 /* Makes the folder where it is missing; `folder` NULL: the one that the environment says. Rejects one
  * that others could put code into. *out is the path, freed with mem_free. */
@@ -41,6 +42,15 @@ void cache_drop(const char *object);
 /* An object by its path, opened once folders, owner, mode and seal are checked: -1 where they do not fit, or
  * it is gone. sealed_load loads it. */
 int cache_open_object(const char *object);
+
+/* A descriptor that is closed also where a call ends for lack of memory (base/memory.h); -1: none. */
+struct held_file {
+  int file;
+  struct mem_deferred closing;
+};
+void file_hold(struct held_file *held, int file);
+int file_take(struct held_file *held); /* no longer held: the caller closes it */
+void file_release(struct held_file *held);
 
 /* Copies an object without its seal to a new file; false: as above. */
 bool cache_copy_object(const char *object, const char *to);

@@ -69,6 +69,7 @@ struct trial {
   uint64_t token;
 
   int *file; /* of each item, as it was opened and checked; -1: it is gone or damaged */
+  struct held_file *held; /* the same, each once */
   struct child_files files; /* all of them */
 
   const struct measure_item *item;
@@ -587,16 +588,19 @@ static canvas_status no_memory(canvas_context *ctx) {
 /* Each object once: whoever removes it from the cache then does no harm. */
 static void open_files(struct trial *t) {
   t->file = mem_alloc(((size_t)t->count + 1) * sizeof *t->file);
+  t->held = mem_alloc(((size_t)t->count + 1) * sizeof *t->held);
   for (int i = 0; i < t->count; i++) {
     bool same = i && !strcmp(t->items[i].path, t->items[i - 1].path);
     t->file[i] = same ? t->file[i - 1] : cache_open_object(t->items[i].path);
+    file_hold(&t->held[i], same ? -1 : t->file[i]);
     if (t->file[i] >= 0) child_keep(&t->files, t->file[i]);
   }
 }
 
 static void close_files(struct trial *t) {
-  for (int i = 0; i < t->files.count; i++) close(t->files.data[i]);
+  for (int i = 0; i < t->count; i++) file_release(&t->held[i]);
   mem_free(t->files.data);
+  mem_free(t->held);
   mem_free(t->file);
 }
 

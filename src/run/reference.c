@@ -30,7 +30,8 @@ struct run {
   struct widened widened;
   int *outputs, count; /* tensors: the values, then the bounds that there are */
   struct object object;
-  int file;                  /* of it */
+  int file;                  /* of it, and what closes it */
+  struct held_file held;
   const struct block *known; /* by output of the program under test */
   int known_count;
 };
@@ -115,6 +116,8 @@ static canvas_status compile(canvas_context *ctx, struct run *r, const struct ma
     status = compiler_build(ctx, r->compiler, &source, 1, 1, 0, &r->object);
     if (status != CANVAS_OK || !r->object.path) break;
     r->file = cache_open_object(r->object.path);
+    file_take(&r->held);
+    file_hold(&r->held, r->file);
   }
   buf_free(&text);
   if (status != CANVAS_OK || r->object.path) return status;
@@ -152,9 +155,10 @@ canvas_status reference_new(canvas_context *ctx, const struct compiler *c,
                   .file = -1,
                   .program = *rounding->program,
                   .known = known};
+  file_hold(&r.held, -1);
   list_outputs(&r);
   canvas_status status = make(ctx, &r);
-  if (r.file >= 0) close(r.file);
+  file_release(&r.held);
   objects_free(&r.object, 1);
   widened_free(&r.widened);
   mem_free(r.outputs);

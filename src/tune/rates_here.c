@@ -105,15 +105,17 @@ static bool run_opened(canvas_context *ctx, struct run *r, double *best) {
 static bool run_probes(canvas_context *ctx, const struct probes *probes,
                        const struct object *objects, double *best) {
   struct run r = {.probes = probes, .objects = objects};
+  struct held_file held[PROBES_MOST];
   bool good = true;
   best[0] = 0;
   for (int i = 0; i < probes->count; i++) {
     r.file[i] = cache_open_object(objects[i].path);
+    file_hold(&held[i], r.file[i]);
     good = good && r.file[i] >= 0;
   }
   good = good && run_opened(ctx, &r, best);
   for (int i = 0; i < probes->count; i++) {
-    if (r.file[i] >= 0) close(r.file[i]);
+    file_release(&held[i]);
     if (!good) cache_drop(objects[i].path);
   }
   return good;
@@ -168,9 +170,11 @@ static bool find_kept(const char *cache, const struct buf *key, struct rates *ou
   struct buf text = {0};
   char *path = cache_find(cache, key->text, key->length);
   int file = path ? cache_open_object(path) : -1;
+  struct held_file held;
+  file_hold(&held, file);
   bool good = file >= 0 && sealed_read(file, TEXT_MOST, &text) && text.text &&
               rates_parse(text.text, text.length, out);
-  if (file >= 0) close(file);
+  file_release(&held);
   if (path && !good) cache_drop(path);
   buf_free(&text);
   mem_free(path);
