@@ -576,8 +576,7 @@ canvas_status child_call(canvas_context *ctx, int (*work)(void *data), void *dat
 canvas_status child_exec(canvas_context *ctx, char *const *words, const char *folder,
                          const struct child_limits *limits, struct child_end *end) {
   char **environment = program_environment(folder);
-  struct task t = {
-      .words = words, .environment = environment, .folder = folder, .limits = limits};
+  struct task t = {.words = words, .environment = environment, .folder = folder, .limits = limits};
   canvas_status status = run_task(ctx, &t, end);
   mem_free((void *)environment);
   return status;

@@ -69,7 +69,7 @@ struct trial {
   uint64_t token;
 
   int *file; /* of each item, as it was opened and checked; -1: it is gone or damaged */
-  struct held_file *held; /* the same, each once */
+  struct held_file *held;   /* the same, each once */
   struct child_files files; /* all of them */
 
   const struct measure_item *item;

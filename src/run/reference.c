@@ -30,7 +30,7 @@ struct run {
   struct widened widened;
   int *outputs, count; /* tensors: the values, then the bounds that there are */
   struct object object;
-  int file;                  /* of it, and what closes it */
+  int file; /* of it, and what closes it */
   struct held_file held;
   const struct block *known; /* by output of the program under test */
   int known_count;

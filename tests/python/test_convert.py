@@ -217,7 +217,11 @@ def test_strides_and_copies_end_to_end():
         (nn.Linear(4, 4), {}, "has no convolution"),
         (nn.Conv2d(4, 4, 1), {}, "single convolution"),
         (3, {}, "torch.nn.Module is needed, not int"),
-        (chain(nn.Conv2d(4, 4, 1)), {"policy": "every"}, "policy 'every' is unknown, it is one of"),
+        (
+            chain(nn.Conv2d(4, 4, 1)),
+            {"policy": "every"},
+            "policy 'every' is unknown, it is one of",
+        ),
         (
             chain(nn.Conv2d(4, 4, 1)),
             {"policy": "spatial"},
