@@ -23,6 +23,7 @@ API_STATUS(canvas_program_replay,
   NEED(program);
   NEED(edits);
   NEED(out);
+  if (winograd) TRY(winograd_check_tile(ctx, winograd));
   const struct replay_rules rules = {winograd};
   struct program *p;
   TRY(program_replay(ctx, program_of(program), edits, &rules, &p));

@@ -48,11 +48,18 @@ static canvas_status make_part(canvas_context *ctx, const char *cache, const cha
   return status;
 }
 
-canvas_status cache_again(canvas_context *ctx, const char *cache) {
+static canvas_status make_all(canvas_context *ctx, const char *cache) {
   TRY(make_place(ctx, cache));
   TRY(check_place_part(ctx, cache));
   TRY(make_part(ctx, cache, "objects"));
   return make_part(ctx, cache, "work");
+}
+
+/* Whoever removes the cache may do so between two folders. */
+canvas_status cache_again(canvas_context *ctx, const char *cache) {
+  canvas_status status = CANVAS_IO;
+  for (int again = 0; again < AGAIN && status != CANVAS_OK; again++) status = make_all(ctx, cache);
+  return status;
 }
 
 canvas_status cache_open(canvas_context *ctx, const char *folder, char **out) {
@@ -204,6 +211,12 @@ struct keeping {
   char *folder, *source, *object; /* in the cache */
 };
 
+/* An empty folder may be in its place. */
+static bool rename_over(const char *made, const char *object) {
+  if (!rename(made, object)) return true;
+  return errno == EISDIR && !rmdir(object) && !rename(made, object);
+}
+
 /* The key comes first: an object without its key is not found, a key without its object neither. False: errno
  * says why not. */
 static bool rename_both(const struct keeping *k, const char *work, bool sealed) {
@@ -211,7 +224,7 @@ static bool rename_both(const struct keeping *k, const char *work, bool sealed) 
   char *source = path_join(work, "key.c"), *made = path_join(work, k->made);
   bool good = (sealed || sealed_put(made, name_seal(k->object))) &&
               file_write(&ctx, source, k->key, k->length) == CANVAS_OK &&
-              !rename(source, k->source) && !rename(made, k->object);
+              !rename(source, k->source) && rename_over(made, k->object);
   int why = errno;
   mem_free(source);
   mem_free(made);
@@ -318,13 +331,29 @@ static uint64_t here(void) {
   return hash;
 }
 
-/* A work folder is called PLACE-PROCESS-XXXXXX: its process of this place runs no more. */
-static bool is_left(const char *name) {
-  char *end;
-  uint64_t place = strtoull(name, &end, 16);
-  if (*end != '-' || !place || place != here()) return false;
-  long process = strtol(end + 1, &end, 10);
-  return *end == '-' && process > 0 && kill((pid_t)process, 0) && errno == ESRCH;
+/* What a work folder is called: PLACE-PROCESS-XXXXXX. Any other name is that of a user's own folder. */
+static bool parse_work(const char *name, uint64_t *place, long *process) {
+  static const char hex[] = "0123456789abcdef", decimal[] = "0123456789";
+  size_t first = strspn(name, hex);
+  if (!first || first > 16 || name[first] != '-') return false;
+  const char *number = name + first + 1;
+  size_t second = strspn(number, decimal);
+  if (!second || second > 10 || number[second] != '-') return false;
+  const char *drawn = number + second + 1;
+  if (strlen(drawn) != 6 || strchr(drawn, '-')) return false;
+  *place = strtoull(name, NULL, 16);
+  *process = strtol(number, NULL, 10);
+  return true;
+}
+
+/* Its process of this place runs no more; of another place it is a day old. */
+static bool is_left(const char *name, const struct stat *s) {
+  uint64_t place;
+  long process;
+  if (!S_ISDIR(s->st_mode) || s->st_uid != geteuid() || !parse_work(name, &place, &process))
+    return false;
+  if (s->st_mtime < time(NULL) - STALE) return true;
+  return place && place == here() && process > 0 && kill((pid_t)process, 0) && errno == ESRCH;
 }
 
 static void close_folder(void *folder) {
@@ -341,8 +370,7 @@ static void remove_stale(const char *parent) {
   while ((entry = readdir(folder))) {
     if (entry->d_name[0] == '.') continue;
     char *work = path_join(parent, entry->d_name);
-    bool old = !stat(work, &s) && s.st_mtime < time(NULL) - STALE;
-    if (old || is_left(entry->d_name)) remove_folder(work);
+    if (!lstat(work, &s) && is_left(entry->d_name, &s)) remove_folder(work);
     mem_free(work);
   }
   mem_undefer(&closing);

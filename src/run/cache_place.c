@@ -100,20 +100,36 @@ static bool others_may_rename(const struct stat *s) {
   return s->st_mode & S_IWOTH || (s->st_mode & S_IWGRP && s->st_gid != s->st_uid);
 }
 
+static canvas_status check_owner(canvas_context *ctx, const char *path, const struct stat *s) {
+  if (!s->st_uid || s->st_uid == geteuid() || is_unmapped(s->st_uid)) return CANVAS_OK;
+  return fail(ctx, CANVAS_IO,
+              "'%.500s' belongs to another user, who could exchange what is in it: set "
+              "CANVAS_CACHE to a folder of your own",
+              path);
+}
+
 static canvas_status check_above(canvas_context *ctx, const char *path) {
   struct stat s;
   if (lstat(path, &s)) return cannot_make_place(ctx, path);
-  if (s.st_uid && s.st_uid != geteuid() && !is_unmapped(s.st_uid))
-    return fail(ctx, CANVAS_IO,
-                "'%.500s' belongs to another user, who could exchange what is in it: set "
-                "CANVAS_CACHE to a folder of your own",
-                path);
+  TRY(check_owner(ctx, path, &s));
   if (others_may_rename(&s))
     return fail(ctx, CANVAS_IO,
                 "others could exchange what is in '%.500s': chmod go-w it, or set CANVAS_CACHE to "
                 "a folder of your own",
                 path);
   return CANVAS_OK;
+}
+
+/* A link on the way belongs to root or to us, or its owner could lead us elsewhere. */
+static canvas_status check_links(canvas_context *ctx, char *path) {
+  canvas_status status = CANVAS_OK;
+  struct stat s;
+  for (char *p = path; status == CANVAS_OK && (p = strchr(p + 1, '/'));) {
+    *p = '\0';
+    if (!lstat(path, &s) && S_ISLNK(s.st_mode)) status = check_owner(ctx, path, &s);
+    *p = '/';
+  }
+  return status;
 }
 
 /* From the top down: who cannot change a folder cannot change what the check of the next one finds. */
@@ -138,6 +154,7 @@ canvas_status check_place(canvas_context *ctx, const char *path, char **out) {
   drop_slashes(bare);
   canvas_status status = CANVAS_OK;
   if (!lstat(bare, &s) && S_ISLNK(s.st_mode)) status = check_part(ctx, bare, &s);
+  if (status == CANVAS_OK) status = check_links(ctx, bare);
   if (status == CANVAS_OK && !realpath(bare, real)) status = cannot_make_place(ctx, bare);
   if (status == CANVAS_OK) status = check_all_above(ctx, real);
   if (status == CANVAS_OK) *out = mem_strdup(real);

@@ -202,6 +202,7 @@ static void programs(void **state) {
   BAD(canvas_program_edit(ctx, NULL, "inline P", 8, OUT(canvas_program *)));
   BAD(canvas_program_winograd(ctx, NULL, 2, OUT(canvas_program *)));
   BAD(canvas_program_replay(ctx, NULL, "", 0, OUT(canvas_program *)));
+  EACH_INDEX(i) BAD(canvas_program_replay(ctx, api.program, "", i, OUT(canvas_program *)));
   BAD(canvas_program_replay(ctx, api.program, NULL, 0, OUT(canvas_program *)));
   BAD(canvas_program_replay(ctx, api.program, "", 0, NULL));
   BAD_TEXTS(canvas_operator_program, (ctx, "gemm"), (OUT(canvas_program *)));

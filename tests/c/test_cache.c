@@ -75,6 +75,9 @@ static const struct {
      "'%s/cache' belongs to another user, set CANVAS_CACHE to a folder of your own", true},
     {"objects of another user", "chown 12345 %s/cache/objects",
      "'%s/cache/objects' belongs to another user", true},
+    {"by a link of another user",
+     "mv $PWD $PWD.real && ln -s $PWD.real $PWD && chown -h 12345 $PWD && true %s",
+     "belongs to another user, who could exchange what is in it: set CANVAS_CACHE to", true},
     {"below that of another user", "chown 12345 %s",
      "'%s' belongs to another user, who could exchange what is in it: set CANVAS_CACHE to a folder "
      "of your own",
@@ -203,6 +206,7 @@ static const struct {
     {"a head alone", "d=$(head -c 64 %s | od -An -v -tx1) && truncate -s 64 %s", 0, false},
     {"another object", "cp %s.other %s", 0, false},
     {"a folder", "rm %s && mkdir %s", 0, false},
+    {"a full folder", "rm %s && mkdir -p %s/x", 0, false},
     {"a pipe", "rm %s && mkfifo %s", 0, false},
     {"leads nowhere", "rm %s && ln -s nowhere %s", 0, false},
     {"first byte", NULL, 0, false},
@@ -253,9 +257,9 @@ static void objects(void **state) {
     if (!strncmp(row->name, "the folder", 10)) {
       CHECK_INT(compiler_build(&ctx, c, &source, 1, 1, 0, &again), CANVAS_IO, row->name);
       CHECK(strstr(ctx.message, "/objects/"), ctx.message);
-    } else if (!strcmp(row->name, "a folder")) {
+    } else if (!strcmp(row->name, "a full folder")) {
       CHECK_INT(compiler_build(&ctx, c, &source, 1, 1, 0, &again), CANVAS_IO, row->name);
-      CHECK(strstr(ctx.message, "Is a directory"), ctx.message);
+      CHECK(strstr(ctx.message, "Directory not empty"), ctx.message);
     } else {
       again = build(c, ANSWER(1));
       CHECK_INT(again.cached, harmless, row->name);
@@ -352,6 +356,31 @@ static void removed(void **state) {
   }
 }
 
+// Old folders of compilations are removed, but nothing that has another name: that is a user's own.
+static void folders_of_users(void **state) {
+  static const char *const own[] = {
+      "thesis",    "12345",      "host-1-2",   "1-2-abcdefg",
+      "1--abcdef", "g-1-abcdef", "1-2-3-abcd", "11112222333344445-1-abcdef"};
+  canvas_context ctx = {.message = ""};
+  char *cache, *work, name[80];
+  shell("rm -rf %s/cache", folder);
+  CHECK_INT(cache_open(&ctx, path_of("cache"), &cache), CANVAS_OK, ctx.message);
+  for (int i = 0; i < 8; i++) {
+    snprintf(name, sizeof name, "cache/work/%s", own[i]);
+    shell("mkdir %s && touch %s/file", path_of(name));
+    shell("touch -d '3 days ago' %s", path_of(name));
+  }
+  shell("mkdir %s && touch -d '3 days ago' %s", path_of("cache/work/1-999999999-abcdef"));
+  CHECK_INT(cache_work(&ctx, cache, &work), CANVAS_OK, ctx.message);
+  cache_work_end(work);
+  for (int i = 0; i < 8; i++) {
+    snprintf(name, sizeof name, "cache/work/%s/file", own[i]);
+    CHECK_INT(access(path_of(name), F_OK), 0, own[i]);
+  }
+  CHECK(access(path_of("cache/work/1-999999999-abcdef"), F_OK), "an old one of ours");
+  mem_free(cache);
+}
+
 // What ends a process that loads it is not kept; it would end the next one, too.
 static void deadly(void **state) {
   char text[512];
@@ -377,9 +406,10 @@ static void deadly(void **state) {
 int main(void) {
   unsetenv("CANVAS_CC");
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(folders), cmocka_unit_test(umasks),      cmocka_unit_test(objects),
-      cmocka_unit_test(bits),    cmocka_unit_test(descriptors), cmocka_unit_test(removed),
-      cmocka_unit_test(deadly),
+      cmocka_unit_test(folders),          cmocka_unit_test(umasks),
+      cmocka_unit_test(objects),          cmocka_unit_test(bits),
+      cmocka_unit_test(descriptors),      cmocka_unit_test(removed),
+      cmocka_unit_test(folders_of_users), cmocka_unit_test(deadly),
   };
   if (getenv("CANVAS_TEST")) cmocka_set_test_filter(getenv("CANVAS_TEST"));
   return cmocka_run_group_tests(tests, make_folder, remove_all);

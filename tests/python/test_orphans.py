@@ -132,7 +132,9 @@ def test_a_folder_of_another_place_is_left_alone_though_its_lock_is_free(left: l
         assert folder.is_dir() and lives(child)
 
 
-@pytest.mark.parametrize("process", [1, os.getpid(), 0, 99999999999999999999], ids=["1", "own", "0", "huge"])
+@pytest.mark.parametrize(
+    "process", [1, os.getpid(), 0, 99999999999999999999], ids=["1", "own", "0", "huge"]
+)
 def test_the_lock_decides_and_no_process_id(process: int, own: Scratch) -> None:
     """An id comes back, or is that of another process by now."""
     folder = made(f"{PREFIX}-{place()}-{process}-abcdefgh")
