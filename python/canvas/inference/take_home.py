@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import torch
@@ -137,7 +138,8 @@ def save_network(
     if out.exists():
         raise CanvasError(f"'{out}' is there already: give a folder that does not exist")
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError):  # a file: opening it as a folder says so
+            out.parent.mkdir(parents=True, exist_ok=True)
         with folder_at_once(out) as part:
             source = network.source(name)
             name = next(file[:-2] for file in source if file.endswith(".h"))  # int becomes int_

@@ -58,8 +58,12 @@ def check_child_import(name: str) -> None:
             f"cannot import that: {HELP}"
         )
     target = find_model(name)
-    _check_file(name, module.partition(".")[0])
-    if not _is_of_file(module, target) and (why := _in_child(IMPORT, {"model": name}, name)):
+    try:
+        _check_file(name, module.partition(".")[0])
+        why = "" if _is_of_file(module, target) else _in_child(IMPORT, {"model": name}, name)
+    except OSError:
+        return  # no child can be started: the check of the start says why
+    if why:
         raise CanvasError(f"{why} (in a child process): {HELP}")
 
 
@@ -95,7 +99,7 @@ def _is_of_file(module: str, target: Any) -> bool:
 
 
 def _in_child(program: str, words: dict[str, Any], name: str) -> Any:
-    """What a child of the same kind as those that train prints, as JSON."""
+    """What a child of the same kind as those that train prints, as JSON. OSError: none starts."""
     package = str(Path(__file__).absolute().parents[2])
     known = os.environ.get("PYTHONPATH")
     environment = {
@@ -113,7 +117,7 @@ def _in_child(program: str, words: dict[str, Any], name: str) -> Any:
             env=environment,
         )
         return json.loads(done.stdout.splitlines()[-1])
-    except (OSError, ValueError, IndexError, subprocess.TimeoutExpired):
+    except (ValueError, IndexError, subprocess.TimeoutExpired):
         raise CanvasError(
             f"model '{name}': a child process that imports it fails: {HELP}"
         ) from None
