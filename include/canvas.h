@@ -573,7 +573,7 @@ typedef struct canvas_network_call {
   const char *results;  /* names of values, with commas between */
   int64_t flops, bytes; /* operations; of its arguments and results together */
   bool tuned, parallel; /* its schedule is of the log; threads share its work */
-  bool simpler; /* ... is a simpler one than it would be, of which the code did not compile */
+  bool simpler; /* the schedule is simpler than asked for: code of that did not compile */
 } canvas_network_call;
 canvas_network_call canvas_network_code_call(const canvas_network_code *code, int call);
 
@@ -822,7 +822,7 @@ canvas_status canvas_log_best(canvas_context *ctx, const canvas_log *log,
 typedef struct canvas_log_taken {
   int record;
   int refused;   /* better ones that cannot be used ... */
-  char why[512]; /* ... and why the first cannot */
+  char why[512]; /* why the first of them cannot be used */
 } canvas_log_taken;
 canvas_status canvas_log_take(canvas_context *ctx, const canvas_log *log,
                               const canvas_program *program, const canvas_log_place *place,
@@ -850,7 +850,7 @@ typedef struct canvas_log_task {
   int screened;                /* ... not failed, but trials only */
   int best;                    /* a record, as of canvas_log_best; -1: none */
   int refused;                 /* records that would be the best, and cannot be used ... */
-  char why[256];               /* ... and why the first cannot */
+  char why[256];               /* why the first of them cannot be used */
   int64_t first, last;         /* when */
 } canvas_log_task;
 /* In the order of their first records; *count of them, freed with canvas_log_tasks_free. */

@@ -51,7 +51,7 @@ struct child_end {
   uint64_t address;
   double seconds;        /* of wall time that it ran */
   double limit;          /* out of time: the seconds that it was given, ... */
-  bool processor;        /* ... of processor time; else of the clock */
+  bool processor;        /* the limit is of processor time; else of the clock */
   char said[CHILD_SAID]; /* the end of what it printed: printable characters and line breaks */
 };
 

@@ -19,7 +19,7 @@ struct compiler_options {
   double
       seconds; /* of processor time, with all that the compiler starts, for one file of one source,
                      and a tenth more for each further one: 60 */
-  double wall; /* ... and by the clock: CHILD_WALL times `seconds` */
+  double wall; /* by the clock: CHILD_WALL times `seconds` */
   bool tried;  /* a child loads each shared object before it is kept, as this process will */
   bool quick;  /* clang -O1 where there is one: half of gcc's time, for code about as fast */
 };

@@ -29,7 +29,7 @@
 /* 0: what stands behind. */
 struct measure_limits {
   double seconds; /* of processor time of a candidate, for each thread: 10 */
-  double wall;    /* ... and by the clock: CHILD_WALL times `seconds` */
+  double wall;    /* by the clock: CHILD_WALL times `seconds` */
   int64_t memory; /* bytes beside the tensors: 1 GiB */
   double timing;  /* seconds for the timed samples: 1 */
   int repeats;    /* samples: 30; 1 to 1000 */

@@ -108,7 +108,7 @@ struct log_task {
   int best;             /* a record that passes, as records_best; -1: none */
   int trial;            /* ... the best one that is screened */
   int refused;          /* records that would have been the best, and cannot be used ... */
-  char why[256];        /* ... and why the first cannot */
+  char why[256];        /* why the first of them cannot be used */
   bool ended;           /* a search came to its finals */
   int64_t in_network;   /* when it was timed in a network for the last time; INT64_MIN: never */
   int64_t first, last;  /* times of records */
