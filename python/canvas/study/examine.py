@@ -42,7 +42,7 @@ SWITCHES = {
 }
 STEP = 100_000  # instructions of SQLite between two looks at how many there were
 LEAST_STEPS = 50  # of an examination; more for a long file, by ...
-BYTES_OF_STEP = 20_000  # bytes of a study for each step allowed; a sound one takes a step a million
+BYTES_OF_STEP = 20_000  # bytes per allowed step; a sound study takes one step a million
 
 SUPER_JOURNAL = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"  # at the end of a journal that names another
 LONGEST = 400  # characters of what is wrong in a message
