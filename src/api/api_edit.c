@@ -2,6 +2,7 @@
 #include "api/api_call.h"
 #include "api/handle.h"
 #include "program/program_edit.h"
+#include "program/program_facts.h"
 #include "transform/schedule_follow.h"
 
 API_STATUS(canvas_program_edit,

@@ -7,6 +7,7 @@
 #include "api/handle.h"
 #include "base/number.h"
 #include "program/program_edit.h"
+#include "program/program_facts.h"
 #include "run/processor.h"
 #include "tune/log.h"
 

@@ -6,6 +6,7 @@
 
 #include "program/affine.h"
 #include "program/program_edit.h"
+#include "program/program_facts.h"
 #include "program/program_rebuild.h"
 
 enum {

@@ -21,6 +21,7 @@
 #include "net/call_maker.h"
 #include "net/passes.h"
 #include "program/affine.h"
+#include "program/program_facts.h"
 #include "program/program_rebuild.h"
 
 /* ---- what a normalisation is ------------------------------------------------------------------ */

@@ -1,5 +1,6 @@
 /* See program_edit.h: reads an edit and says whether it is allowed; program_rebuild.c makes it. */
 #include "program/program_edit.h"
+#include "program/program_facts.h"
 
 #include <stdlib.h>
 #include <string.h>

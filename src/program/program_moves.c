@@ -3,6 +3,7 @@
 
 #include "program/affine.h"
 #include "program/program_edit.h"
+#include "program/program_facts.h"
 #include "program/program_rebuild.h"
 
 /* What `stage` copies, over moves in between, is inlined if this is the only way that it goes. */

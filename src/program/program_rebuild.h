@@ -4,6 +4,7 @@
 #define CANVAS_PROGRAM_PROGRAM_REBUILD_H
 
 #include "program/index_pieces.h"
+#include "program/program_facts.h"
 #include "program/program_layout.h"
 
 enum change_kind {
@@ -22,13 +23,6 @@ enum change_kind {
   CHANGE_WINOGRAD,
   CHANGE_MERGE,
   CHANGE_NORMALIZE
-};
-
-/* A stage reads a tensor along `axis` of it at step * y + low .. step * y + low + more, where y is its
- * own axis `own`; tiles are of so many y. */
-struct window {
-  int axis, own;
-  int64_t step, low, more, tile;
 };
 
 /* An axis of what is outlined: an axis of the stage, or a sum of two, `step*axis + with_step*with` or
@@ -135,23 +129,10 @@ void take_winograd(struct change *c, int stage, const struct winograd *w);
 /* winograd_stages.c: in c->to what the stage becomes; the last of them, which has its name. */
 int winograd_stages(struct change *c, int stage, const struct px_map *map);
 
-/* A stage that computes nothing: one load, or a number where the indices say so. */
-bool only_moves(const struct program *p, int tensor);
-/* How often the stage loads the tensor, which is not of i32; if it is an input, 0. */
-int stage_loads(const struct program *p, int stage, int tensor);
-bool is_output(const struct program *p, int tensor);
-/* The tensor that the stage copies, element by element in some order, and nothing else; -1. */
-int copied_tensor(const struct program *p, int stage);
 /* Why a reduction over the axis cannot be split into so many, a clause; NULL if it can. */
 const char *not_rfactored(const struct program *p, int tensor, int axis, int64_t lanes);
-/* What the stage reads of the tensor for a tile of its own axis; a clause says why it is no window, NULL if
- * it is one. */
-const char *find_window(const struct program *p, int reader, int tensor, int own,
-                        struct window *out);
 /* straight_load.c: in c->to what the load becomes. */
 int straight_load(struct change *c, const struct px_map *map);
-/* Nothing but the reader needs the tensor. */
-bool is_read_by_one(const struct program *p, int tensor, int reader);
 /* Why its expression cannot stand where it is loaded, a clause such as "is an output, ..."; NULL if it
  * can. One that reduces can where the only load of it is all of a stage, which then reduces itself. */
 const char *not_inlined(const struct program *p, int tensor);

@@ -3,6 +3,7 @@
 
 #include "program/affine.h"
 #include "program/program_edit.h"
+#include "program/program_facts.h"
 #include "program/program_rebuild.h"
 #include "program/winograd_matrices.h"
 

@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-#include "program/program.h"
+#include "program/program_facts.h"
 
 /* The points of the transform are 0, 1, -1 and infinity; with tiles of 4 also 2 and -2. */
 static const matrix_row image_2[] = {{{1, {{1, 0}, {-1, 2}}}},
@@ -34,21 +34,14 @@ static const matrix_row back_4[] = {
     {{1, {{1, 1}, {1, 2}}}, {4, {{1, 3}, {1, 4}}}},
     {{1, {{1, 1}, {-1, 2}}}, {8, {{1, 3}, {-1, 4}}}, {1, {{1, 5}}}}};
 
-static const struct matrices all_matrices[] = {{2, image_2, weights_2, back_2},
-                                               {4, image_4, weights_4, back_4}};
+static const struct matrices all_matrices[] = {
+#define X(tile) {tile, image_##tile, weights_##tile, back_##tile},
+    WINOGRAD_TILES(X)
+#undef X
+};
 
 const struct matrices *winograd_matrices(int64_t tile) {
   for (size_t i = 0; i < sizeof all_matrices / sizeof *all_matrices; i++)
     if (all_matrices[i].tile == tile) return &all_matrices[i];
   return NULL;
-}
-
-bool winograd_has_tile(int64_t tile) {
-  return winograd_matrices(tile) != NULL;
-}
-
-canvas_status winograd_check_tile(canvas_context *ctx, int64_t tile) {
-  if (winograd_has_tile(tile)) return CANVAS_OK;
-  return fail(ctx, CANVAS_BAD_INPUT,
-              "Winograd's convolution has tiles of 2x2 and of 4x4, not of %lld", (long long)tile);
 }

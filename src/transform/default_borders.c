@@ -14,7 +14,7 @@
 
 #include "program/affine.h"
 #include "program/program_edit.h"
-#include "program/program_rebuild.h"
+#include "program/program_facts.h"
 #include "transform/default_chooser.h"
 #include "transform/default_editor.h"
 

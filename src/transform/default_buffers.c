@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "program/program_cost.h"
-#include "program/program_rebuild.h"
+#include "program/program_facts.h"
 #include "transform/default.h"
 
 enum { CACHES = 2 }; /* as many first caches: less stays there anyway */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "program/program_rebuild.h"
+#include "program/program_facts.h"
 #include "transform/default.h"
 #include "transform/default_chooser.h"
 

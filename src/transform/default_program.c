@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "program/program_edit.h"
+#include "program/program_facts.h"
 #include "program/program_rebuild.h"
 #include "transform/default_chooser.h"
 #include "transform/default_editor.h"

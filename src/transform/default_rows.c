@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "program/program_cost.h"
-#include "program/program_rebuild.h"
+#include "program/program_facts.h"
 #include "transform/default.h"
 
 enum {

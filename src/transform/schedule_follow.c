@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "program/program_edit.h"
+#include "program/program_facts.h"
 #include "program/program_rebuild.h"
 #include "transform/schedule_change.h"
 #include "transform/schedule_whole.h"

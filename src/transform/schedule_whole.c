@@ -1,7 +1,7 @@
 /* What is to be copied whole is computed whole. See schedule_whole.h. */
 #include "transform/schedule_whole.h"
 
-#include "program/program_rebuild.h"
+#include "program/program_facts.h"
 #include "transform/schedule_edit.h"
 
 static int leaf_in(const struct loop_tree *tree, int tensor) {

@@ -24,6 +24,7 @@
 #include "base/buf.h"
 #include "program/affine.h"
 #include "program/program_cost.h"
+#include "program/program_facts.h"
 #include "program/program_rebuild.h"
 #include "transform/winograd_nest.h"
 

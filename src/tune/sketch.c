@@ -7,7 +7,7 @@
 
 #include "program/affine.h"
 #include "program/program_edit.h"
-#include "program/program_rebuild.h"
+#include "program/program_facts.h"
 #include "transform/winograd_nest.h"
 
 enum {
