@@ -6,7 +6,7 @@
 #include "api/api_call.h"
 #include "api/handle.h"
 #include "explain/explain.h"
-#include "program/program_edit.h"
+#include "rewrite/program_edit.h"
 #include "tune/schedule_cost.h"
 #include "transform/default.h"
 #include "transform/prepare.h"

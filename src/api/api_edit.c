@@ -1,8 +1,8 @@
 /* Programs: edits that give new programs, and the schedules that follow them. */
 #include "api/api_call.h"
 #include "api/handle.h"
-#include "program/program_edit.h"
 #include "program/program_facts.h"
+#include "rewrite/program_edit.h"
 #include "transform/schedule_follow.h"
 
 API_STATUS(canvas_program_edit,

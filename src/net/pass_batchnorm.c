@@ -22,7 +22,7 @@
 #include "net/passes.h"
 #include "program/affine.h"
 #include "program/program_facts.h"
-#include "program/program_rebuild.h"
+#include "rewrite/program_rebuild.h"
 
 /* ---- what a normalisation is ------------------------------------------------------------------ */
 

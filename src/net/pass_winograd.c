@@ -14,7 +14,7 @@
 #include "net/fuse_cost.h"
 #include "net/passes.h"
 #include "program/program_cost.h"
-#include "program/program_edit.h"
+#include "rewrite/program_edit.h"
 #include "schedule/schedule.h"
 #include "transform/winograd_nest.h"
 

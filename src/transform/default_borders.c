@@ -13,8 +13,8 @@
 #include <string.h>
 
 #include "program/affine.h"
-#include "program/program_edit.h"
 #include "program/program_facts.h"
+#include "rewrite/program_edit.h"
 #include "transform/default_chooser.h"
 #include "transform/default_editor.h"
 

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "program/program_edit.h"
-#include "program/program_rebuild.h"
+#include "rewrite/program_edit.h"
+#include "rewrite/program_rebuild.h"
 
 const struct default_plans *editor_plans(struct editor *e) {
   if (!e->planned) default_plan_all(&e->plans, program_of(e), e->machine, e->mode);

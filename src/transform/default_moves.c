@@ -2,8 +2,8 @@
  * padded image. See default.h.
  */
 #include "program/affine.h"
-#include "program/program_edit.h"
 #include "program/program_facts.h"
+#include "rewrite/program_edit.h"
 #include "transform/default_editor.h"
 
 enum {

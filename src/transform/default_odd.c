@@ -14,7 +14,7 @@
 
 #include "bind/loop_tree.h"
 #include "program/program_cost.h"
-#include "program/program_rebuild.h"
+#include "rewrite/program_rebuild.h"
 #include "schedule/schedule.h"
 #include "transform/default_chooser.h"
 

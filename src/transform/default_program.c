@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "program/program_edit.h"
 #include "program/program_facts.h"
-#include "program/program_rebuild.h"
+#include "rewrite/program_edit.h"
+#include "rewrite/program_rebuild.h"
 #include "transform/default_chooser.h"
 #include "transform/default_editor.h"
 #include "transform/winograd_nest.h"

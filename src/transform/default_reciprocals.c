@@ -15,8 +15,8 @@
  * Only where the divisor is proved to have a reciprocal (program_reciprocal.c).
  */
 #include "program/affine.h"
-#include "program/program_edit.h"
-#include "program/program_rebuild.h"
+#include "rewrite/program_edit.h"
+#include "rewrite/program_rebuild.h"
 #include "transform/default_editor.h"
 
 enum { OFTEN = 8 /* uses of a divisor that are worth it */ };

@@ -3,8 +3,8 @@
  *
  *     Y[c:64, w:56] = X[c, (w+3)%56]   ->   if w < 53 then X[c, w+3] else X[c, (w+3)%56]
  */
-#include "program/program_edit.h"
-#include "program/program_rebuild.h"
+#include "rewrite/program_edit.h"
+#include "rewrite/program_rebuild.h"
 #include "transform/default_editor.h"
 
 /* A load that is twisted along the axis that is kept last, and under no condition of it, after `skip` others. */

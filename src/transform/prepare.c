@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "program/program_cost.h"
-#include "program/program_relayout.h"
+#include "rewrite/program_relayout.h"
 #include "transform/prepare_layout.h"
 #include "transform/schedule_change.h"
 

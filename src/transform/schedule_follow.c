@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "program/program_edit.h"
 #include "program/program_facts.h"
-#include "program/program_rebuild.h"
+#include "rewrite/program_edit.h"
+#include "rewrite/program_rebuild.h"
 #include "transform/schedule_change.h"
 #include "transform/schedule_whole.h"
 

@@ -1,4 +1,4 @@
-/* The schedule of a program that was edited (program/program_edit.h): what it said of the stages that
+/* The schedule of a program that was edited (rewrite/program_edit.h): what it said of the stages that
  * are left, and a place for those that are new.
  *
  *     cache Y as CC        CC stands where Y did; Y, a copy, in loops of its own after it

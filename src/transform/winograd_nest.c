@@ -25,7 +25,7 @@
 #include "program/affine.h"
 #include "program/program_cost.h"
 #include "program/program_facts.h"
-#include "program/program_rebuild.h"
+#include "rewrite/program_rebuild.h"
 #include "transform/winograd_nest.h"
 
 enum { FEW_TILES = 32, AHEAD = 20 }; /* steps after which weights are wanted */

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "program/affine.h"
-#include "program/program_edit.h"
 #include "program/program_facts.h"
+#include "rewrite/program_edit.h"
 #include "transform/winograd_nest.h"
 
 enum {

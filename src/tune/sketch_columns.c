@@ -14,8 +14,8 @@
 #include <string.h>
 
 #include "program/affine.h"
-#include "program/program_edit.h"
-#include "program/program_rebuild.h"
+#include "rewrite/program_edit.h"
+#include "rewrite/program_rebuild.h"
 #include "transform/default_editor.h"
 #include "tune/sketch.h"
 

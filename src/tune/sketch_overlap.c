@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "program/affine.h"
-#include "program/program_edit.h"
+#include "rewrite/program_edit.h"
 #include "transform/schedule_follow.h"
 #include "tune/sketch.h"
 

@@ -16,7 +16,7 @@
 
 #include "emit/emit.h"
 #include "program/interpret.h"
-#include "program/program_edit.h"
+#include "rewrite/program_edit.h"
 #include "operator_calls.h"
 #include "random_edit.h"
 #include "random_program.h"

@@ -6,9 +6,9 @@
  *
  *     Y[w:56] = X[w*5%8 + w/8*8]   stays: there is no piece that is most of it
  */
-#include "program/index_pieces.h"
-#include "program/program_edit.h"
-#include "program/program_rebuild.h"
+#include "rewrite/index_pieces.h"
+#include "rewrite/program_edit.h"
+#include "rewrite/program_rebuild.h"
 
 enum { SHORTEST = 4 }; /* steps of a piece, on average: shorter ones cost more than they save */
 

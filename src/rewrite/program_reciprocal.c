@@ -6,7 +6,7 @@
  */
 #include <math.h>
 
-#include "program/program_rebuild.h"
+#include "rewrite/program_rebuild.h"
 
 enum { VISITED = 200 /* nodes that are looked at to prove its range */ };
 

@@ -2,9 +2,9 @@
 #include <stdlib.h>
 
 #include "program/affine.h"
-#include "program/program_edit.h"
 #include "program/program_facts.h"
-#include "program/program_rebuild.h"
+#include "rewrite/program_edit.h"
+#include "rewrite/program_rebuild.h"
 
 /* What `stage` copies, over moves in between, is inlined if this is the only way that it goes. */
 static void inline_copied(const struct program *p, int stage, bool *inlined) {

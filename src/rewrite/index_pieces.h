@@ -3,8 +3,8 @@
  *
  *     (w+3)%56 for w in 0..56    ->    0..53: 3, 4, ..    53..56: 0, 1, 2
  */
-#ifndef CANVAS_PROGRAM_INDEX_PIECES_H
-#define CANVAS_PROGRAM_INDEX_PIECES_H
+#ifndef CANVAS_REWRITE_INDEX_PIECES_H
+#define CANVAS_REWRITE_INDEX_PIECES_H
 
 #include "program/program.h"
 

@@ -1,11 +1,11 @@
 /* See program_edit.h: reads an edit and says whether it is allowed; program_rebuild.c makes it. */
-#include "program/program_edit.h"
+#include "rewrite/program_edit.h"
 #include "program/program_facts.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "program/program_rebuild.h"
+#include "rewrite/program_rebuild.h"
 
 enum { WINOGRADS = 64 /* convolutions of one edit */ };
 

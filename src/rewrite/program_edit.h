@@ -42,8 +42,8 @@
  * those after it, such as `(ci*3+kh)*3+kw` or `kh*3+kw`; all digits together give back every axis. Where
  * they overshoot (co/32 of 70), the layout is filled with zeros.
  */
-#ifndef CANVAS_PROGRAM_PROGRAM_EDIT_H
-#define CANVAS_PROGRAM_PROGRAM_EDIT_H
+#ifndef CANVAS_REWRITE_PROGRAM_EDIT_H
+#define CANVAS_REWRITE_PROGRAM_EDIT_H
 
 #include "program/program.h"
 

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "program/affine.h"
-#include "program/program_edit.h"
-#include "program/program_rebuild.h"
+#include "rewrite/program_edit.h"
+#include "rewrite/program_rebuild.h"
 
 enum { LOOKED = 1 << 12 /* nodes of an expression whose texts are compared */ };
 

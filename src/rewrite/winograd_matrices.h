@@ -1,6 +1,6 @@
 /* The matrices of Winograd's convolution with windows of 3x3. winograd_stages.c says what they are for. */
-#ifndef CANVAS_PROGRAM_WINOGRAD_MATRICES_H
-#define CANVAS_PROGRAM_WINOGRAD_MATRICES_H
+#ifndef CANVAS_REWRITE_WINOGRAD_MATRICES_H
+#define CANVAS_REWRITE_WINOGRAD_MATRICES_H
 
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 /* The edits that made a program, as texts. See program_edit.h. */
 #include <string.h>
 
-#include "program/program_edit.h"
+#include "rewrite/program_edit.h"
 
 void program_note_edit(struct program *to, const struct program *from, const char *text) {
   struct buf edits = {0};

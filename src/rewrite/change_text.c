@@ -1,5 +1,5 @@
 /* Texts of changes that no text asked for: what program_edit.c reads to make the same change. */
-#include "program/program_rebuild.h"
+#include "rewrite/program_rebuild.h"
 
 static const char *name_of(const struct change *c, int tensor) {
   return c->from->tensors.data[tensor].name;

@@ -28,8 +28,8 @@
 #include <string.h>
 
 #include "program/affine.h"
-#include "program/program_rebuild.h"
-#include "program/winograd_matrices.h"
+#include "rewrite/program_rebuild.h"
+#include "rewrite/winograd_matrices.h"
 
 /* ---- stages by what their axes stand for --------------------------------------------------------- */
 

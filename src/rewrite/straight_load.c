@@ -1,7 +1,7 @@
 /* What a load becomes whose index goes straight through pieces of an axis: a load for each of them, and what it was
  * elsewhere. See program_straight.c, which says which pieces.
  */
-#include "program/program_rebuild.h"
+#include "rewrite/program_rebuild.h"
 
 static int load_of(struct change *c, const struct px_map *map, const struct index_piece *x) {
   const struct straight *s = &c->straight;

@@ -1,9 +1,9 @@
 /* See program_rebuild.h. Loads go through load_changed. */
-#include "program/program_rebuild.h"
+#include "rewrite/program_rebuild.h"
 
 #include "program/affine.h"
-#include "program/program_edit.h"
 #include "program/program_facts.h"
+#include "rewrite/program_edit.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "base/lexer.h"
-#include "program/program_edit.h"
-#include "program/program_rebuild.h"
+#include "rewrite/program_edit.h"
+#include "rewrite/program_rebuild.h"
 
 /* ---- what a text may ask for ------------------------------------------------------------------- */
 

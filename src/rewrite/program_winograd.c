@@ -2,10 +2,10 @@
 #include <stdlib.h>
 
 #include "program/affine.h"
-#include "program/program_edit.h"
 #include "program/program_facts.h"
-#include "program/program_rebuild.h"
-#include "program/winograd_matrices.h"
+#include "rewrite/program_edit.h"
+#include "rewrite/program_rebuild.h"
+#include "rewrite/winograd_matrices.h"
 
 /* How far one step of two axes moves the indices of an expression. */
 struct steps {

@@ -9,8 +9,8 @@
  * that of a remainder, (h+kh)%56, is, too; and so do c and k of c/16*16+k, where k has 16 steps.
  */
 #include "program/affine.h"
-#include "program/program_edit.h"
-#include "program/program_rebuild.h"
+#include "rewrite/program_edit.h"
+#include "rewrite/program_rebuild.h"
 
 /* ---- which axes go together ------------------------------------------------------------------ */
 

@@ -11,7 +11,7 @@
  *     Y = if 1 <= h+k && h+k < 57 then X[h+k-1, c] * W[k, c] else (if c < 1 then Z[k] else 0) // sum k:3, c:64
  */
 #include "program/affine.h"
-#include "program/program_rebuild.h"
+#include "rewrite/program_rebuild.h"
 
 static bool is_zero(const struct program *p, int expr) {
   const struct px_node *n = &p->nodes.data[expr];

@@ -1,7 +1,7 @@
 /* See program_relayout.h. Tensor by tensor: a stage has the axes of its layout, its own axes are indices of those,
  * and each load of a tensor that lies otherwise goes through layout_place; indices are simplified as they are built.
  */
-#include "program/program_relayout.h"
+#include "rewrite/program_relayout.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* The stage that an outlined expression becomes, and the load that stands in its place. See
  * program_outline.c, which says which axes it has. */
 #include "program/interpret.h"
-#include "program/program_rebuild.h"
+#include "rewrite/program_rebuild.h"
 
 /* Of bf16 already, or a number that is: storing it as bf16 rounds nothing. */
 static bool is_of_bf16(const struct program *p, int expr) {

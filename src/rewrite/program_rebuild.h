@@ -1,11 +1,11 @@
 /* A program built anew with a change in it: tensor by tensor, what the change does not concern as it
  * stands. program_edit.c reads changes from text, program_moves.c makes one of its own. */
-#ifndef CANVAS_PROGRAM_PROGRAM_REBUILD_H
-#define CANVAS_PROGRAM_PROGRAM_REBUILD_H
+#ifndef CANVAS_REWRITE_PROGRAM_REBUILD_H
+#define CANVAS_REWRITE_PROGRAM_REBUILD_H
 
-#include "program/index_pieces.h"
 #include "program/program_facts.h"
-#include "program/program_layout.h"
+#include "rewrite/index_pieces.h"
+#include "rewrite/program_layout.h"
 
 enum change_kind {
   CHANGE_CACHE_WRITE,

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "program/affine.h"
-#include "program/program_edit.h"
+#include "rewrite/program_edit.h"
 
 struct merge {
   const struct program *from;

@@ -1,7 +1,7 @@
 /* Layouts of tensors: each axis of a layout is an index of the axes of a tensor, and the other way
  * round. See program_edit.h for what is written. */
-#ifndef CANVAS_PROGRAM_PROGRAM_LAYOUT_H
-#define CANVAS_PROGRAM_PROGRAM_LAYOUT_H
+#ifndef CANVAS_REWRITE_PROGRAM_LAYOUT_H
+#define CANVAS_REWRITE_PROGRAM_LAYOUT_H
 
 #include "base/lexer.h"
 #include "program/program.h"

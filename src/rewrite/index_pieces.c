@@ -3,7 +3,7 @@
  * Each operation is taken on the places that the pieces of both of its operands have in common; minima,
  * maxima, quotients and remainders begin more pieces there.
  */
-#include "program/index_pieces.h"
+#include "rewrite/index_pieces.h"
 
 /* Of which axis the pieces are. */
 struct along {

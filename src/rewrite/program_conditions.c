@@ -6,8 +6,8 @@
  *     Y[w] = if 1 <= w && w <= 56 then X[w-1] * W[k] else 0
  */
 #include "program/affine.h"
-#include "program/program_edit.h"
-#include "program/program_rebuild.h"
+#include "rewrite/program_edit.h"
+#include "rewrite/program_rebuild.h"
 
 /* The condition, or what holds where it does not. */
 static int upright(struct program *p, int expr, bool holds) {

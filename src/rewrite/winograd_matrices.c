@@ -1,5 +1,5 @@
 /* See winograd_matrices.h. What two rows have in common stands in both in the same parts. */
-#include "program/winograd_matrices.h"
+#include "rewrite/winograd_matrices.h"
 
 #include <stddef.h>
 

@@ -1,5 +1,5 @@
 /* Names in the text of an edit: of a tensor that there is, and of a new stage. */
-#include "program/program_rebuild.h"
+#include "rewrite/program_rebuild.h"
 
 canvas_status read_tensor(struct lexer *lx, const struct program *p, const char *wanted,
                           int *tensor) {

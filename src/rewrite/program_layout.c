@@ -1,7 +1,7 @@
 /* See program_layout.h. An index is taken apart into digits; the digits of one axis of the layout, and
  * those of one axis of the tensor, have to be a mixed radix: the smallest counts 1, and each next one
  * as much as the product of those below it. */
-#include "program/program_layout.h"
+#include "rewrite/program_layout.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* A program whose inputs and outputs lie in other layouts, and which computes the same elements. */
-#ifndef CANVAS_PROGRAM_PROGRAM_RELAYOUT_H
-#define CANVAS_PROGRAM_PROGRAM_RELAYOUT_H
+#ifndef CANVAS_REWRITE_PROGRAM_RELAYOUT_H
+#define CANVAS_REWRITE_PROGRAM_RELAYOUT_H
 
-#include "program/program_layout.h"
+#include "rewrite/program_layout.h"
 
 /* `text[tensor]` is the layout of a tensor as program_edit.h has them, `[n, c/16, h, w, c%16]`, of its own axes, or
  * NULL: as it is. Only of f32, f64 and bf16, and only layouts without places that hold nothing. Every load and the
