@@ -38,12 +38,13 @@ LAYERS: dict[str, str] = {
     "schedule": "program base",
     "bind": "schedule program base",
     "transform": "bind schedule rewrite program base",
-    "explain": "bind schedule program base",
+    "cost": "bind schedule program base",
+    "explain": "cost bind schedule program base",
     "code": "bind schedule program base",
     "emit": "code bind schedule program base",
     "run": "emit bind schedule rewrite program base",
-    "tune": "run transform emit code bind schedule rewrite program base",
-    "net": "tune run transform emit code bind schedule rewrite program base",
+    "tune": "run transform cost emit code bind schedule rewrite program base",
+    "net": "tune run transform cost emit code bind schedule rewrite program base",
 }
 LAYERS["api"] = " ".join(LAYERS) + " canvas.h"
 

@@ -10,11 +10,11 @@
  * before. The time of a stage is the longer of the time in registers and the time of what comes from
  * beyond the first cache, and a part of the other, which do not overlap entirely.
  */
-#ifndef CANVAS_TUNE_SCHEDULE_COST_H
-#define CANVAS_TUNE_SCHEDULE_COST_H
+#ifndef CANVAS_COST_SCHEDULE_COST_H
+#define CANVAS_COST_SCHEDULE_COST_H
 
 #include "bind/loop_tree.h"
-#include "tune/rates.h"
+#include "cost/rates.h"
 
 /* Seconds, each as if there were nothing else. */
 struct cost_parts {

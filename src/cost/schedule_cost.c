@@ -1,11 +1,11 @@
 /* The predicted time of a bound schedule: see cost.h. */
-#include "tune/schedule_cost.h"
+#include "cost/schedule_cost.h"
 
 #include <math.h>
 #include <stdlib.h>
 
+#include "cost/cost_parts.h"
 #include "program/program_cost.h"
-#include "tune/cost_parts.h"
 
 static const double SHARE = 0.25; /* of the third cache: other cores use it, too */
 static const double APART = 0.15; /* the part of the shorter time that does not overlap */

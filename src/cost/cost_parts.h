@@ -1,9 +1,9 @@
 /* What the files of the cost share: each stage as the loops that run it and the places it reaches. */
-#ifndef CANVAS_TUNE_COST_PARTS_H
-#define CANVAS_TUNE_COST_PARTS_H
+#ifndef CANVAS_COST_COST_PARTS_H
+#define CANVAS_COST_COST_PARTS_H
 
 #include "bind/loop_tree.h"
-#include "tune/schedule_cost.h"
+#include "cost/schedule_cost.h"
 
 enum { NEST_ACCESSES = 48 }; /* of a stage; those beyond are not looked at */
 

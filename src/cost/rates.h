@@ -4,14 +4,13 @@
  * compiled as candidates are (rates_measure.c), and kept in the cache beside compiled code. Where there is
  * no compiler, and for a machine that is not this one, they are what its text makes likely.
  */
-#ifndef CANVAS_TUNE_RATES_H
-#define CANVAS_TUNE_RATES_H
+#ifndef CANVAS_COST_RATES_H
+#define CANVAS_COST_RATES_H
 
 #include <stdbool.h>
 
 #include "base/buf.h"
 #include "bind/machine.h"
-#include "run/compiler.h"
 
 /* clang-format off */
 /*  field
@@ -62,12 +61,5 @@ struct rates rates_likely(const struct machine *machine);
 /* Every number, one `key value` to a line; parses back. False: it is no such text, or no such number. */
 void rates_print(const struct rates *rates, struct buf *out);
 bool rates_parse(const char *text, size_t length, struct rates *out);
-
-/* rates_here.c: those of this machine for code that is bound for `machine`: from the cache, or measured
- * and kept there. Likely ones where there is no compiler, or nothing can be kept or measured; then
- * `measured` is false. */
-canvas_status rates_here(canvas_context *ctx, const struct machine *machine, struct rates *out);
-/* Of any machine: those of this one if the machine is machine_here(), likely ones of another. */
-canvas_status rates_of(canvas_context *ctx, const struct machine *machine, struct rates *out);
 
 #endif

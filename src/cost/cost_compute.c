@@ -6,8 +6,8 @@
  */
 #include <math.h>
 
+#include "cost/cost_parts.h"
 #include "program/affine.h"
-#include "tune/cost_parts.h"
 
 static const double WINDOW = 250;   /* instructions that a processor looks ahead */
 static const double ISSUE = 5;      /* ... and begins in a cycle */

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/number.h"
-#include "tune/schedule_cost.h"
+#include "cost/schedule_cost.h"
 
 enum { COLUMNS = 7, WIDTH = 9 };
 

@@ -6,7 +6,7 @@
  */
 #include <math.h>
 
-#include "tune/cost_parts.h"
+#include "cost/cost_parts.h"
 
 enum { LINES = 128, SET_MOST = 256 };
 

@@ -1,5 +1,5 @@
 /* The rates of machines as text, and those that a machine's text makes likely. See rates.h. */
-#include "tune/rates.h"
+#include "cost/rates.h"
 
 #include <stdint.h>
 #include <stdio.h>

@@ -6,9 +6,9 @@
  */
 #include <math.h>
 
+#include "cost/cost_parts.h"
 #include "program/affine.h"
 #include "program/program_cost.h"
-#include "tune/cost_parts.h"
 
 enum { POINTS = 128 }; /* at which a condition is tried */
 
