@@ -37,14 +37,15 @@ LAYERS: dict[str, str] = {
     "budget": "lower kernel dim base",
     "schedule": "program base",
     "bind": "schedule program base",
-    "transform": "bind schedule rewrite program base",
+    "transform": "edit bind schedule rewrite program base",
     "cost": "bind schedule program base",
+    "edit": "bind schedule rewrite program base",
     "explain": "cost bind schedule program base",
     "code": "bind schedule program base",
     "emit": "code bind schedule program base",
     "run": "emit bind schedule rewrite program base",
-    "tune": "run transform cost emit code bind schedule rewrite program base",
-    "net": "tune run transform cost emit code bind schedule rewrite program base",
+    "tune": "run transform cost edit emit code bind schedule rewrite program base",
+    "net": "tune run transform cost edit emit code bind schedule rewrite program base",
 }
 LAYERS["api"] = " ".join(LAYERS) + " canvas.h"
 

@@ -5,11 +5,11 @@
 
 #include "api/api_call.h"
 #include "api/handle.h"
+#include "edit/schedule_edit_text.h"
 #include "explain/explain.h"
 #include "rewrite/program_edit.h"
 #include "transform/default.h"
 #include "transform/prepare.h"
-#include "transform/schedule_edit_text.h"
 #include "tune/prepared_code.h"
 #include "tune/rates_here.h"
 

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "edit/schedule_change.h"
 #include "program/program_cost.h"
 #include "rewrite/program_relayout.h"
 #include "transform/prepare_layout.h"
-#include "transform/schedule_change.h"
 
 struct splitter {
   const struct loop_tree *tree;

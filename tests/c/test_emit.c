@@ -24,7 +24,7 @@
 #include "run/rounding.h"
 #include "sanitized.h"
 #include "transform/default.h"
-#include "transform/schedule_follow.h"
+#include "edit/schedule_follow.h"
 
 static canvas_context ctx;
 

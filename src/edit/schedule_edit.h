@@ -5,8 +5,8 @@
  * without what the change made useless; or the context says why not. Loops are named as nodes, splits as levels, of the tree that is given; in
  * *out both have numbers of their own. What is built has no lines and columns.
  */
-#ifndef CANVAS_TRANSFORM_SCHEDULE_EDIT_H
-#define CANVAS_TRANSFORM_SCHEDULE_EDIT_H
+#ifndef CANVAS_EDIT_SCHEDULE_EDIT_H
+#define CANVAS_EDIT_SCHEDULE_EDIT_H
 
 #include "bind/loop_tree.h"
 

@@ -1,8 +1,8 @@
 /* Edits of a bound schedule as text, one each. */
-#ifndef CANVAS_TRANSFORM_SCHEDULE_EDIT_TEXT_H
-#define CANVAS_TRANSFORM_SCHEDULE_EDIT_TEXT_H
+#ifndef CANVAS_EDIT_SCHEDULE_EDIT_TEXT_H
+#define CANVAS_EDIT_SCHEDULE_EDIT_TEXT_H
 
-#include "transform/schedule_edit.h"
+#include "edit/schedule_edit.h"
 
 /*     split LOOP INT                 merge OUTER INNER           extent LOOP INT|open|?
  *     reorder LOOP                   group LOOP {MARK}           ungroup LOOP

@@ -1,6 +1,6 @@
 /* What the files that change schedules share. All of it works on a copy that is checked afterwards. */
-#ifndef CANVAS_TRANSFORM_SCHEDULE_CHANGE_H
-#define CANVAS_TRANSFORM_SCHEDULE_CHANGE_H
+#ifndef CANVAS_EDIT_SCHEDULE_CHANGE_H
+#define CANVAS_EDIT_SCHEDULE_CHANGE_H
 
 #include "schedule/schedule.h"
 

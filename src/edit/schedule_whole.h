@@ -6,8 +6,8 @@
  *         @S = i // k    i, k =>
  *                            @S = i // k
  */
-#ifndef CANVAS_TRANSFORM_SCHEDULE_WHOLE_H
-#define CANVAS_TRANSFORM_SCHEDULE_WHOLE_H
+#ifndef CANVAS_EDIT_SCHEDULE_WHOLE_H
+#define CANVAS_EDIT_SCHEDULE_WHOLE_H
 
 #include "bind/loop_tree.h"
 

@@ -1,11 +1,11 @@
 /* Edits of schedules: copy, change, tidy, check. See schedule_edit.h. */
-#include "transform/schedule_edit.h"
+#include "edit/schedule_edit.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "transform/schedule_change.h"
+#include "edit/schedule_change.h"
 
 static struct schedule_node *node_at(struct schedule *s, int node) {
   return &s->nodes.data[node];

@@ -1,8 +1,8 @@
 /* What is to be copied whole is computed whole. See schedule_whole.h. */
-#include "transform/schedule_whole.h"
+#include "edit/schedule_whole.h"
 
+#include "edit/schedule_edit.h"
 #include "program/program_facts.h"
-#include "transform/schedule_edit.h"
 
 static int leaf_in(const struct loop_tree *tree, int tensor) {
   int stage = loop_tree_stage(tree, tensor);

@@ -1,5 +1,5 @@
 /* Edits of a bound schedule as text: a row for each. See schedule_edit_text.h. */
-#include "transform/schedule_edit_text.h"
+#include "edit/schedule_edit_text.h"
 
 #include <string.h>
 

@@ -14,8 +14,8 @@
  *                          P is gone if only Y read it; where that cannot be, PO is at the root
  *     winograd Y 4         none: the loops of Y are none of its transforms
  */
-#ifndef CANVAS_TRANSFORM_SCHEDULE_FOLLOW_H
-#define CANVAS_TRANSFORM_SCHEDULE_FOLLOW_H
+#ifndef CANVAS_EDIT_SCHEDULE_FOLLOW_H
+#define CANVAS_EDIT_SCHEDULE_FOLLOW_H
 
 #include "bind/loop_tree.h"
 

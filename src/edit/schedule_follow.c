@@ -1,15 +1,15 @@
 /* Schedules that follow an edit of their program. See schedule_follow.h. */
-#include "transform/schedule_follow.h"
+#include "edit/schedule_follow.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "edit/schedule_change.h"
+#include "edit/schedule_whole.h"
 #include "program/program_facts.h"
 #include "rewrite/program_edit.h"
 #include "rewrite/program_rebuild.h"
-#include "transform/schedule_change.h"
-#include "transform/schedule_whole.h"
 
 struct follower {
   const struct loop_tree *tree; /* of the program before the edit */
