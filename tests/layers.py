@@ -40,12 +40,13 @@ LAYERS: dict[str, str] = {
     "transform": "edit bind schedule rewrite program base",
     "cost": "bind schedule program base",
     "edit": "bind schedule rewrite program base",
+    "prepare": "emit code edit bind schedule rewrite program base",
     "explain": "cost bind schedule program base",
     "code": "bind schedule program base",
     "emit": "code bind schedule program base",
     "run": "emit bind schedule rewrite program base",
-    "tune": "run transform cost edit emit code bind schedule rewrite program base",
-    "net": "tune run transform cost edit emit code bind schedule rewrite program base",
+    "tune": "run prepare transform cost edit emit code bind schedule rewrite program base",
+    "net": "tune run prepare transform cost edit emit code bind schedule rewrite program base",
 }
 LAYERS["api"] = " ".join(LAYERS) + " canvas.h"
 

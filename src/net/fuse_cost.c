@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "cost/schedule_cost.h"
+#include "prepare/prepare.h"
 #include "transform/default.h"
-#include "transform/prepare.h"
 
 struct fuse_costs fuse_costs_open(const struct machine *machine) {
   struct fuse_costs c = {.machine = *machine};

@@ -1,7 +1,7 @@
 /* The C of a bound schedule, where asked for in two functions: NAME_prepare does once what depends on
- * constant inputs only (transform/prepare.h), NAME the rest. */
-#ifndef CANVAS_TUNE_PREPARED_CODE_H
-#define CANVAS_TUNE_PREPARED_CODE_H
+ * constant inputs only (prepare/prepare.h), NAME the rest. */
+#ifndef CANVAS_PREPARE_PREPARED_CODE_H
+#define CANVAS_PREPARE_PREPARED_CODE_H
 
 #include "base/buf.h"
 #include "emit/emit.h"

@@ -4,8 +4,8 @@
  *
  * as what one writes and the other reads has no other layout than its axes.
  */
-#ifndef CANVAS_TRANSFORM_PREPARE_LAYOUT_H
-#define CANVAS_TRANSFORM_PREPARE_LAYOUT_H
+#ifndef CANVAS_PREPARE_PREPARE_LAYOUT_H
+#define CANVAS_PREPARE_PREPARE_LAYOUT_H
 
 #include "bind/loop_tree.h"
 

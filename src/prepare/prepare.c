@@ -1,13 +1,13 @@
 /* See prepare.h. */
-#include "transform/prepare.h"
+#include "prepare/prepare.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "edit/schedule_change.h"
+#include "prepare/prepare_layout.h"
 #include "program/program_cost.h"
 #include "rewrite/program_relayout.h"
-#include "transform/prepare_layout.h"
 
 struct splitter {
   const struct loop_tree *tree;

@@ -1,10 +1,10 @@
 /* NAME_prepare and NAME in one text. See prepared_code.h. */
-#include "tune/prepared_code.h"
+#include "prepare/prepared_code.h"
 
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "transform/prepare.h"
+#include "prepare/prepare.h"
 
 /* NAME_prepare and NAME, one text after the other; or the header of both. */
 static canvas_status emit_prepared(canvas_context *ctx, const struct prepared *p,

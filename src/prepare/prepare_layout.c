@@ -1,5 +1,5 @@
 /* See prepare_layout.h. Each name in a layout is a loop, or an axis that stands for all loops over it (bind_buffers.c). */
-#include "transform/prepare_layout.h"
+#include "prepare/prepare_layout.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

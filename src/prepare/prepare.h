@@ -7,8 +7,8 @@
  * no output. What the others read of them lies in one piece of memory, each tensor whole, row-major, or as its
  * schedule lays it out (prepare_layout.h).
  */
-#ifndef CANVAS_TRANSFORM_PREPARE_H
-#define CANVAS_TRANSFORM_PREPARE_H
+#ifndef CANVAS_PREPARE_PREPARE_H
+#define CANVAS_PREPARE_PREPARE_H
 
 #include "bind/loop_tree.h"
 
