@@ -37,7 +37,7 @@ LAYERS: dict[str, str] = {
     "budget": "lower kernel dim base",
     "schedule": "program base",
     "bind": "schedule program base",
-    "transform": "edit bind schedule rewrite program base",
+    "autoschedule": "cost edit bind schedule rewrite program base",
     "cost": "bind schedule program base",
     "edit": "bind schedule rewrite program base",
     "prepare": "emit code edit bind schedule rewrite program base",
@@ -45,8 +45,8 @@ LAYERS: dict[str, str] = {
     "code": "bind schedule program base",
     "emit": "code bind schedule program base",
     "run": "emit bind schedule rewrite program base",
-    "tune": "run prepare transform cost edit emit code bind schedule rewrite program base",
-    "net": "tune run prepare transform cost edit emit code bind schedule rewrite program base",
+    "tune": "run prepare autoschedule cost edit emit code bind schedule rewrite program base",
+    "net": "tune run prepare autoschedule cost edit emit code bind schedule rewrite program base",
 }
 LAYERS["api"] = " ".join(LAYERS) + " canvas.h"
 

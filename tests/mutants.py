@@ -140,7 +140,7 @@ NEAREST = {
     "src/evolve": ["mutate"],
     "src/kernel/kernel_simplify": ["simplify"],
     "src/schedule": ["loop_tree", "schedule_edit"],
-    "src/transform": ["schedule_follow", "schedule_edit", "prepare", "default"],
+    "src/autoschedule": ["schedule_follow", "schedule_edit", "prepare", "default"],
     "src/code": ["code", "emit"],
     "src/emit": ["emit"],
     "src/run": ["rounding", "expected", "child", "candidates", "compiler"],

@@ -5,12 +5,12 @@
 
 #include "api/api_call.h"
 #include "api/handle.h"
+#include "autoschedule/default.h"
 #include "edit/schedule_edit_text.h"
 #include "explain/explain.h"
 #include "prepare/prepare.h"
 #include "prepare/prepared_code.h"
 #include "rewrite/program_edit.h"
-#include "transform/default.h"
 #include "tune/rates_here.h"
 
 static canvas_status bind_default(canvas_context *ctx, const struct program *program,

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "autoschedule/default.h"
 #include "cost/schedule_cost.h"
 #include "prepare/prepare.h"
-#include "transform/default.h"
 
 struct fuse_costs fuse_costs_open(const struct machine *machine) {
   struct fuse_costs c = {.machine = *machine};

@@ -2,6 +2,8 @@
 // it as it is chosen, that the edits before it keep what is computed, and that choosing takes no time.
 #include <time.h>
 
+#include "autoschedule/default.h"
+#include "autoschedule/winograd_nest.h"
 #include "check.h"
 #include "machines.h"
 #include "operator_calls.h"
@@ -9,8 +11,6 @@
 #include "rewrite/program_edit.h"
 #include "row_programs.h"
 #include "same_values.h"
-#include "transform/default.h"
-#include "transform/winograd_nest.h"
 
 static canvas_context ctx;
 

@@ -23,7 +23,7 @@
 #include "row_programs.h"
 #include "run/rounding.h"
 #include "sanitized.h"
-#include "transform/default.h"
+#include "autoschedule/default.h"
 #include "edit/schedule_follow.h"
 
 static canvas_context ctx;

@@ -1,6 +1,7 @@
 // Sketches: each can be bound at points of its space, and what it computes there is right.
 //
 // CANVAS_TEST_ALL=1: more programs and more points.
+#include "autoschedule/winograd_nest.h"
 #include "check.h"
 #include "machines.h"
 #include "operator_calls.h"
@@ -8,7 +9,6 @@
 #include "rewrite/program_edit.h"
 #include "same_values.h"
 #include "sanitized.h"
-#include "transform/winograd_nest.h"
 #include "tune/candidates.h"
 #include "tune/sketch.h"
 #include "tune/space.h"
