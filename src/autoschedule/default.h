@@ -6,7 +6,7 @@
  *                        across the lanes is computed beside its place and copied
  *     default_editor.c    conditions of borders are said in one way
  *     default_reciprocals.c  a division by what is the same for a row becomes a product
- *     default_moves.c    what a sum loads in a twisted way is laid out before it
+ *     default_materialize.c    what a sum loads in a twisted way is laid out before it
  *     default_straight.c  ... of a map whose lanes follow each other piece by piece each piece is vectors
  *     default_borders.c  ... but no padded image where the products with its border are left out
  *     default_panels.c   operands are packed into panels
@@ -17,15 +17,15 @@
  *     default_loads.c    what each load is to all of them
  *     default_cycles.c   the formula: what one of them takes
  *     default_windows.c  ... what windows of an image add to that
- *     default_known.c    ... of a stage that was seen before
- *     default_sums.c     a long sum in parts, of which all tiles read what stays in the second cache
+ *     default_tile_cache.c    ... of a stage that was seen before
+ *     default_k_blocks.c     a long sum in parts, of which all tiles read what stays in the second cache
  *     default_order.c    the order of its loops
- *     default_wish.c     what a sketch wants of them instead
+ *     default_constraint.c     what a sketch wants of them instead
  *     default_rows.c     rows that several stages share: one loop around all of them
  *     default_buffers.c  what a tile of rows reads is computed before it, for these rows only
- *     default_along.c    sums whose lanes go along them, of rows that no whole vectors divide
+ *     default_horizontal.c    sums whose lanes go along them, of rows that no whole vectors divide
  *     default_nest.c     the loops of it and of what is computed in its tile
- *     default_ahead.c    ... and rows of images that they ask for before they are read
+ *     default_prefetch.c    ... and rows of images that they ask for before they are read
  *     default_odd.c      programs of rows that no whole vectors divide: each through all stages
  *     default_winograd.c Winograd's convolution: block by block of its tiles through all stages
  *     schedule_default.c all stages, one after the other; and the naive schedule
@@ -108,14 +108,15 @@ struct default_load {
   int64_t stride[PROGRAM_AXES]; /* elements for one step of the axis, within a block */
   int64_t block[PROGRAM_AXES];  /* steps for which the stride holds; 0: all */
   int64_t jump[PROGRAM_AXES];   /* ... to the next block where it is 0 within; 0: not known */
-  uint32_t twisted;             /* axes along which no stride says where it goes */
-  uint32_t moves;               /* axes that it depends on */
-  uint32_t asked;               /* axes in conditions around it */
-  bool plain;           /* of an input, each index is an axis or a digit of one: it may be packed */
-  int of[PROGRAM_AXES]; /* of a plain one, by index: the axis, the inner one of two, -1: none */
-  bool moved[PROGRAM_AXES]; /* ... each step of the axis moves it */
-  uint32_t inner, outer;    /* ... axes that are the inner and the outer one of two */
-  bool rare;                /* in few terms of a sum: of no account */
+  uint32_t non_affine;          /* axes along which no stride says where it goes */
+  uint32_t depends_on;          /* axes that it depends on */
+  uint32_t guarded;             /* axes in conditions around it */
+  bool packable; /* of an input, each index is an axis or a digit of one: it may be packed */
+  int axis_of
+      [PROGRAM_AXES]; /* of a plain one, by index: the axis, the inner one of two, -1: none */
+  bool steps_each[PROGRAM_AXES]; /* ... each step of the axis moves it */
+  uint32_t inner, outer;         /* ... axes that are the inner and the outer one of two */
+  bool cold;                     /* in few terms of a sum: of no account */
 };
 
 struct default_facts {
@@ -124,47 +125,47 @@ struct default_facts {
   const struct program_tensor *t;
   const int *order; /* in which its axes are kept */
   int loads;
-  bool many;       /* more loads than there is room for: the last ones are not told */
-  uint32_t asked;  /* axes in conditions of indices */
-  uint32_t rough;  /* ... that are no borders: loops cannot be split where they change */
-  uint32_t bounds; /* own axes that say how far a reduction runs */
-  int operations;  /* of one point, a multiply-add is one */
+  bool truncated;            /* more loads than there is room for: the last ones are not told */
+  uint32_t guarded;          /* axes in conditions of indices */
+  uint32_t non_monotone;     /* ... that are no borders: loops cannot be split where they change */
+  uint32_t bounds_reduction; /* own axes that say how far a reduction runs */
+  int operations;            /* of one point, a multiply-add is one */
   int64_t period[PROGRAM_AXES]; /* the remainder of an own axis and a reduction says which terms
                                    there are, every so many; 0: it does not */
   int64_t points, reduction;
-  bool phased;                 /* some axis has such a period */
-  double inside[PROGRAM_AXES]; /* by own axis: what a border leaves of a long sum's terms */
-  bool bordered;               /* ... of one of them not all */
-  int64_t out[PROGRAM_AXES];   /* strides of what it writes */
+  bool periodic;                     /* some axis has such a period */
+  double inside_share[PROGRAM_AXES]; /* by own axis: what a border leaves of a long sum's terms */
+  bool has_boundary;                 /* ... of one of them not all */
+  int64_t out_stride[PROGRAM_AXES];  /* strides of what it writes */
   struct default_load load[DEFAULT_LOADS];
 };
 
 /* How a stage is kept: its axes, slowest first, and the steps that are kept of each. */
-struct default_kept {
+struct default_layout {
   int order[PROGRAM_AXES];
   int64_t extent[PROGRAM_AXES]; /* by axis */
 };
 
 /* `kept` by tensor. */
-void default_facts(const struct program *p, int stage, const struct default_kept *kept,
+void default_facts(const struct program *p, int stage, const struct default_layout *kept,
                    struct default_facts *out);
-void default_keep_plain(const struct program_tensor *t, struct default_kept *out);
+void default_row_major(const struct program_tensor *t, struct default_layout *out);
 int default_lanes(const struct program_tensor *t, const struct machine *machine); /* of a vector */
 /* Data move along the axis, all of them by one or not at all, and under no condition of it. */
-bool default_is_straight(const struct default_facts *f, int axis);
+bool default_is_unit_stride(const struct default_facts *f, int axis);
 /* What moves along the axis is contiguous along an own one, too, as a window of a line is. */
-bool default_has_other_lanes(const struct default_facts *f, int axis);
+bool default_has_other_vector_axis(const struct default_facts *f, int axis);
 /* Several rows may use what one of them loads, as those of a product do. */
 bool default_rows_share(const struct default_facts *f);
 /* Every load moves along the own axis, as those of many products do along the axis that counts these. */
-bool default_moves_all(const struct default_facts *f, int axis);
-void default_strides(const struct program_tensor *t, const struct default_kept *kept,
+bool default_all_depend_on(const struct default_facts *f, int axis);
+void default_strides(const struct program_tensor *t, const struct default_layout *kept,
                      int64_t *stride);
 /* default_inside.c: how many numbers a reduction adds; the share of places for which a condition holds, as far
  * as that is known: at least. Sets `inside`; the expression beyond the border, -1 where there is none. */
 double default_terms(const struct program_tensor *t);
 double default_share(const struct default_facts *f, int condition);
-int default_find_inside(struct default_facts *f);
+int default_find_inside_share(struct default_facts *f);
 /* default_phases.c: periods; a condition that they are about; an index under it, added to the load. */
 void default_find_phases(struct default_facts *f);
 bool default_is_phase(const struct default_facts *f, int condition);
@@ -175,7 +176,7 @@ int64_t default_phase_steps(const struct default_facts *f, int axis);
 
 /* Whether what the stage writes is one long axis, from its axis order[first] on, and each load moves along
  * it or stands still. */
-bool default_long_axis(const struct default_facts *f, int first);
+bool default_flat_axis(const struct default_facts *f, int first);
 
 /* Which loops come in blocks that stay in L2, around all others. */
 enum default_blocks {
@@ -187,102 +188,104 @@ enum default_blocks {
 
 /* What a sketch wants of the stage with the longest sums, where the formula would choose. By names, because edits
  * number axes anew. What cannot be is left to the formula: who wishes looks at what was made. */
-struct default_wish {
+struct default_constraint {
   bool tile;                  /* lanes, steps and rows are wished for */
   char lanes[PROGRAM_NAME];   /* own axis; "": none */
   int64_t steps;              /* of its inner loop */
   char rows[2][PROGRAM_NAME]; /* own axes of more than one row; "": none */
   enum default_blocks blocks;
-  bool borders; /* conditions stay: nothing is laid out, and sums are of what is inside */
-  char buffer[PROGRAM_NAME];   /* a stage that it reads is computed for a block of rows; "": none */
-  int64_t sums;                /* partial sums: 0 as the formula has it, -1 none */
-  struct default_wishes *seen; /* the best of each kind of tile is added here; or NULL */
+  bool keeps_guards; /* conditions stay: nothing is laid out, and sums are of what is inside */
+  char buffer[PROGRAM_NAME]; /* a stage that it reads is computed for a block of rows; "": none */
+  int64_t partial_sums;      /* partial sums: 0 as the formula has it, -1 none */
+  struct default_candidates *candidates; /* the best of each kind of tile is added here; or NULL */
 };
-struct default_wished {
-  struct default_wish wish;
+struct default_candidate {
+  struct default_constraint constraint;
   double cycles; /* of the stage */
 };
-struct default_wishes {
-  VEC(struct default_wished);
+struct default_candidates {
+  VEC(struct default_candidate);
 };
 
 struct default_tile {
-  int vec;          /* own axis; -1: none */
-  int64_t steps;    /* of its inner loop: the lanes, or some vectors of them */
-  int64_t together; /* so many of them stay in L2 while the rows run; 1 */
-  int blocked;      /* the axis whose tiles come in blocks of so many; -1: together is 1 */
-  bool bands;       /* a block is outside the lanes, its tiles inside, around those of later axes */
-  bool streams;     /* a block's panels are read at once: it is unrolled within the reduction */
-  bool open;        /* numbers are: axes are split although there is one step outside */
-  bool masked;      /* they overshoot ... */
-  bool peeled;      /* ... in code of their own */
+  int vector_axis;     /* own axis; -1: none */
+  int64_t steps;       /* of its inner loop: the lanes, or some vectors of them */
+  int64_t cache_block; /* so many of them stay in L2 while the rows run; 1 */
+  int block_axis;      /* the axis whose tiles come in blocks of so many; -1: together is 1 */
+  bool bands;    /* a block is outside the lanes, its tiles inside, around those of later axes */
+  bool streams;  /* a block's panels are read at once: it is unrolled within the reduction */
+  bool symbolic; /* numbers are: axes are split although there is one step outside */
+  bool masked;   /* they overshoot ... */
+  bool peeled;   /* ... in code of their own */
   int64_t rows[PROGRAM_AXES]; /* unrolled steps of each own axis; 1 */
   int order[PROGRAM_AXES];    /* own axes, the outermost loop first; then reductions */
   uint32_t packed;            /* loads that are to be packed */
   uint32_t rolled;            /* own axes whose rows are a loop */
   uint32_t unrolled;          /* reductions that are */
-  bool kept;     /* rows with other vectors are innermost, each of these is loaded once */
-  bool phases;   /* loops are split by the periods */
-  int slide;     /* the reduction along which next rows use what these load; -1 */
-  int64_t part;  /* steps of a part of the sum, all parts outside the tiles; 0: none */
-  double cycles; /* what the formula says */
+  bool reuses_vectors; /* rows with other vectors are innermost, each of these is loaded once */
+  bool phases;         /* loops are split by the periods */
+  int sliding;         /* the reduction along which next rows use what these load; -1 */
+  int64_t k_block;     /* steps of a part of the sum, all parts outside the tiles; 0: none */
+  double cycles;       /* what the formula says */
 };
 
 struct default_options {
-  bool pack;                       /* operands may be packed: otherwise they are as they are */
-  bool inner;                      /* how it is kept is open: its lanes may be contiguous */
-  int lanes;                       /* all of this axis are lanes; -1: what is best */
-  const struct default_wish *wish; /* or NULL */
-  uint32_t turned;  /* axes along which what is computed in the tile loads in a twisted way */
-  uint32_t outside; /* axes whose loops stand around other stages, too: neither lanes nor rows */
-  bool parts;       /* long sums may go to memory and come back ... */
+  bool pack;        /* operands may be packed: otherwise they are as they are */
+  bool free_layout; /* how it is kept is open: its lanes may be contiguous */
+  int lanes;        /* all of this axis are lanes; -1: what is best */
+  const struct default_constraint *constraint; /* or NULL */
+  uint32_t non_affine; /* axes along which what is computed in the tile loads in a twisted way */
+  uint32_t outside;    /* axes whose loops stand around other stages, too: neither lanes nor rows */
+  bool k_blocking;     /* long sums may go to memory and come back ... */
   bool stored; /* ... and are kept with their lanes last then, whatever is written in the end */
   bool split;  /* maps may have lanes along an axis with conditions: not under a sketch's wish */
 };
 
-double default_long_cycles(const struct default_facts *f); /* of one long vector */
-/* default_sums.c: a long sum that may be computed in parts. */
-bool default_has_parts(const struct default_facts *f);
-/* default_known.c */
+double default_flat_cycles(const struct default_facts *f); /* of one long vector */
+/* default_k_blocks.c: a long sum that may be computed in parts. */
+bool default_may_k_block(const struct default_facts *f);
+/* default_tile_cache.c */
 void default_choose_tile(const struct default_facts *f, const struct machine *machine,
                          struct default_options options, struct default_tile *out);
-void default_forget(void); /* all tiles that were chosen before: for tests and timings */
+void default_clear_cache(void); /* all tiles that were chosen before: for tests and timings */
 
 /* ---- default_plan.c: what becomes of a stage ---- */
 
 /* Rows of vectors, and lanes of these, from which on a tile is transposed. */
-enum { DEFAULT_ACROSS = 4, DEFAULT_WIDE = 8 };
+enum { DEFAULT_TRANSPOSED_ROWS = 4, DEFAULT_TRANSPOSED_LANES = 8 };
 
 /* ... of part of a vector, or of whole ones. */
-static inline bool default_goes_across(int64_t rows, int lanes) {
-  return rows >= DEFAULT_ACROSS && (rows <= lanes || rows % lanes == 0);
+static inline bool default_may_transpose(int64_t rows, int lanes) {
+  return rows >= DEFAULT_TRANSPOSED_ROWS && (rows <= lanes || rows % lanes == 0);
 }
 
 enum default_kind {
-  DEFAULT_UNUSED,   /* an input, or no output needs it */
-  DEFAULT_LONG,     /* no reduction, and its axes from `first` on are one vector */
-  DEFAULT_ALONG,    /* a reduction whose lanes go along its axis `first` */
-  DEFAULT_TILED,    /* a tile */
-  DEFAULT_WITHIN,   /* computed in the tile of a stage that it reads */
-  DEFAULT_DEFERRED, /* a reduction whose tile stands where `reader` does */
-  DEFAULT_BUFFERED  /* computed before each tile of `reader`, for its rows only */
+  DEFAULT_UNUSED,         /* an input, or no output needs it */
+  DEFAULT_FLAT,           /* no reduction, and its axes from `first` on are one vector */
+  DEFAULT_HORIZONTAL,     /* a reduction whose lanes go along its axis `first` */
+  DEFAULT_TILED,          /* a tile */
+  DEFAULT_FUSED_CONSUMER, /* computed in the tile of a stage that it reads */
+  DEFAULT_FUSED_PRODUCER, /* a reduction whose tile stands where `reader` does */
+  DEFAULT_BUFFERED        /* computed before each tile of `reader`, for its rows only */
 };
 struct default_plan {
   enum default_kind kind;
   int first;
   struct default_tile tile;
-  int reader;             /* DEFERRED: what is computed in its tile, BUFFERED: what reads it ... */
-  bool apart;             /* ... with other lanes: element by element, or ... */
-  int across;             /* ... in vectors along this axis of the tile, which is transposed; -1 */
+  int consumer;           /* DEFERRED: what is computed in its tile, BUFFERED: what reads it ... */
+  bool gathered;          /* ... with other lanes: element by element, or ... */
+  int transposed;         /* ... in vectors along this axis of the tile, which is transposed; -1 */
   int axis[PROGRAM_AXES]; /* of the stage, for axis i of the reader, reductions too; -1 */
 };
 
 /* What is open. Both of `told` are tried for a program, and what takes less is taken. */
 struct default_mode {
   bool pack; /* operands may be packed */
-  bool told; /* each stage is kept as the program tells, so that lanes run along its last axis */
-  const struct default_wish *wish; /* or NULL */
-  bool *matters; /* or NULL; set where `told` makes a difference: else one of both is tried */
+  bool
+      program_layout; /* each stage is kept as the program tells, so that lanes run along its last axis */
+  const struct default_constraint *constraint; /* or NULL */
+  bool
+      *layout_matters; /* or NULL; set where `told` makes a difference: else one of both is tried */
 };
 
 enum { DEFAULT_ROWS = 4 }; /* loops that stages share */
@@ -297,29 +300,30 @@ struct default_shared {
 
 /* The reduction along which lanes go, summed up in each step, as no whole vectors divide it; -1: there is none, or
  * something else is better. */
-int default_along(const struct default_facts *f, const struct machine *machine);
-int64_t default_along_steps(const struct default_facts *f, const struct machine *machine);
-double default_along_cycles(const struct default_facts *f, const struct machine *machine, int axis);
+int default_horizontal_axis(const struct default_facts *f, const struct machine *machine);
+int64_t default_horizontal_steps(const struct default_facts *f, const struct machine *machine);
+double default_horizontal_cycles(const struct default_facts *f, const struct machine *machine,
+                                 int axis);
 
 /* So many bytes are in memory: no cache holds them. */
-bool default_is_far(const struct machine *machine, double bytes);
+bool default_is_beyond_l3(const struct machine *machine, double bytes);
 
 /* The own axis whose loop asks for what it reads so many steps later; -1. */
-struct default_ahead {
+struct default_prefetch {
   int axis, steps;
 };
 
-struct default_ahead default_rows_ahead(const struct default_facts *f,
-                                        const struct machine *machine,
-                                        const struct default_tile *tile);
+struct default_prefetch default_prefetch_rows(const struct default_facts *f,
+                                              const struct machine *machine,
+                                              const struct default_tile *tile);
 
 /* All stages: kept, plan and shared by tensor. */
 struct default_plans {
   const struct program *p;
-  int wished; /* the stage that a wish is about; -1 */
+  int constrained; /* the stage that a wish is about; -1 */
   const struct machine *machine;
   struct default_mode mode;
-  struct default_kept *kept;
+  struct default_layout *layout;
   struct default_plan *plan;
   struct default_shared *shared;
   bool *constant; /* by tensor: what weights alone make, which is prepared */
@@ -338,12 +342,12 @@ void default_share_rows(struct default_plans *plans);
 /* default_buffers.c: with the stages that are computed before each tile of what reads them. */
 void default_buffer_stages(struct default_plans *plans);
 /* The reader's axis for axis i of the stage; -1. */
-int default_reader_axis(const struct default_plan *plan, int i);
+int default_consumer_axis(const struct default_plan *plan, int i);
 /* Each load of `tensor` in a reader's expression is of one element for each of the reader's, axis[i] being what
  * stands for the reader's axis i; how many there are, -1 if one is otherwise. */
 int default_loads_as_is(const struct program *p, int expr, int tensor, int *axis);
 /* The only stage that reads this one; -1. */
-int default_only_reader(const struct default_plans *plans, int stage);
+int default_only_consumer(const struct default_plans *plans, int stage);
 
 /* ---- default_nest.c: the loops of a stage, at the end of the schedule that is made ---- */
 
@@ -359,14 +363,14 @@ struct default_meaning {
 struct default_maker {
   const struct program *p;
   struct schedule *s;
-  const struct machine *machine;   /* NULL: naive */
-  const struct default_kept *kept; /* by tensor */
+  const struct machine *machine;       /* NULL: naive */
+  const struct default_layout *layout; /* by tensor */
   struct {
     VEC(struct default_meaning);
   } meanings;                          /* by level */
   const struct default_shared *shared; /* by tensor; NULL: no stage shares loops */
   const struct default_plan *plan;     /* by tensor; NULL: no stage is buffered */
-  int around;                          /* the loops that stages share now: the innermost, 0: none */
+  int enclosing;                       /* the loops that stages share now: the innermost, 0: none */
   int rows[DEFAULT_ROWS];              /* their levels */
 };
 
@@ -378,14 +382,14 @@ int default_axis_level(struct default_maker *m, const struct program_tensor *t, 
 void default_open_rows(struct default_maker *m, int stage);
 
 /* The stage in its tile, and there what plan->reader makes of it. */
-void default_tiled(struct default_maker *m, const struct default_facts *f,
-                   const struct default_plan *plan);
+void default_tiled_nest(struct default_maker *m, const struct default_facts *f,
+                        const struct default_plan *plan);
 /* A reduction element by element, in lanes along its axis plan->first. */
-void default_reduced_along(struct default_maker *m, const struct default_facts *f,
-                           const struct default_plan *plan);
+void default_horizontal_nest(struct default_maker *m, const struct default_facts *f,
+                             const struct default_plan *plan);
 /* A stage without a reduction as one long vector along its axes from plan->first on. */
-void default_long(struct default_maker *m, const struct default_facts *f,
-                  const struct default_plan *plan);
+void default_flat_nest(struct default_maker *m, const struct default_facts *f,
+                       const struct default_plan *plan);
 
 /* default_odd.c: of a program of such rows, but for partial sums; NULL: it is none. */
 struct schedule *default_odd_rows(const struct program *p, const struct machine *machine);
@@ -393,15 +397,19 @@ struct schedule *default_odd_rows(const struct program *p, const struct machine 
 bool default_may_have_odd_rows(const struct program *p, const struct machine *machine);
 
 /* How a program keeps its stages, which is what its edits were chosen for: `told` of a mode. */
-enum default_keeps { KEPT_EITHER /* in the mode that takes less */, KEPT_FREELY, KEPT_AS_TOLD };
+enum default_layout_mode {
+  LAYOUT_EITHER /* in the mode that takes less */,
+  LAYOUT_FREE,
+  LAYOUT_OF_PROGRAM
+};
 struct default_edited {
   struct program *program; /* NULL: there are no edits */
-  enum default_keeps kept;
+  enum default_layout_mode layout;
 };
 
 /* schedule_default.c: of all stages of a program after its edits, by the formula. */
 double default_cycles(const struct program *p, const struct machine *machine,
-                      enum default_keeps kept);
+                      enum default_layout_mode kept);
 
 /* The program with merged axes (program_merged), where it takes less then by the formula; NULL: it does not. */
 struct program *default_merged(const struct program *p, const struct machine *machine);
@@ -411,9 +419,9 @@ struct default_edited default_edit(const struct program *p, const struct machine
 struct program *default_program(const struct program *p, const struct machine *machine);
 
 /* schedule_default.c: schedule and tree of a program after edits that were chosen for it to be kept so. */
-canvas_status default_bind_kept(canvas_context *ctx, const struct program *p,
-                                const struct machine *machine, enum default_keeps kept,
-                                struct schedule **schedule, struct loop_tree **tree);
+canvas_status default_bind_layout(canvas_context *ctx, const struct program *p,
+                                  const struct machine *machine, enum default_layout_mode kept,
+                                  struct schedule **schedule, struct loop_tree **tree);
 
 /* default_bind.c: the default of a program: edits, schedule and tree; `edited` NULL where it stays as it is, which is
  * also tried where the other fails. */
@@ -425,17 +433,17 @@ struct default_bound {
 canvas_status default_bind(canvas_context *ctx, const struct program *p,
                            const struct machine *machine, struct default_bound *out);
 
-/* ---- default_wish.c ---- */
+/* ---- default_constraint.c ---- */
 
 /* The stage that a wish is about: the most operations in its sums, or of all where nothing is summed. */
-int default_wished_stage(const struct program *p, const bool *needed);
+int default_constrained_stage(const struct program *p, const bool *needed);
 /* Whether the tile is what was wished for. */
-bool default_is_wished(const struct default_facts *f, const struct default_tile *tile,
-                       const struct default_wish *wish);
+bool default_meets_constraint(const struct default_facts *f, const struct default_tile *tile,
+                              const struct default_constraint *wish);
 
 /* Every kind of tile of that stage, the best first; edits up to panels are made as the wish says. */
-void default_wishes_of(const struct program *p, const struct machine *machine,
-                       const struct default_wish *wish, struct default_wishes *out);
+void default_list_candidates(const struct program *p, const struct machine *machine,
+                             const struct default_constraint *wish, struct default_candidates *out);
 
 /* A program after the edits under a wish, and a schedule of it: what takes least. */
 struct default_made {
@@ -447,9 +455,10 @@ struct default_made {
 };
 /* False: the wish is not granted, or the schedule is illegal. */
 bool default_make(const struct program *p, const struct machine *machine,
-                  const struct default_wish *wish, struct default_made *out);
+                  const struct default_constraint *wish, struct default_made *out);
 /* schedule_default.c: of a program after its edits; NULL in that case. Sets stage and tile. */
-struct schedule *schedule_wished(const struct program *p, const struct machine *machine,
-                                 const struct default_wish *wish, struct default_made *out);
+struct schedule *schedule_constrained(const struct program *p, const struct machine *machine,
+                                      const struct default_constraint *wish,
+                                      struct default_made *out);
 
 #endif

@@ -38,7 +38,7 @@ bool editor_edit(struct editor *e, const char *text) {
   return out != NULL;
 }
 
-bool editor_turn_conditions(struct editor *e) {
+bool editor_normalize_conditions(struct editor *e) {
   canvas_context ctx;
   struct program *out = program_normalized(program_of(e));
   if (out && program_verify(&ctx, out) == CANVAS_OK) {

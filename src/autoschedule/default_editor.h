@@ -34,12 +34,12 @@ void editor_name(const struct program *p, const char *name, const char *ending,
                  char text[PROGRAM_NAME]);
 
 /* Each makes one more edit; false where there is none left. */
-bool editor_turn_conditions(struct editor *e); /* default_editor.c: all of them at once */
-bool editor_multiply(struct editor *e);        /* default_reciprocals.c */
-bool editor_once(struct editor *e);
-bool editor_lay_out(struct editor *e);               /* default_moves.c */
+bool editor_normalize_conditions(struct editor *e); /* default_editor.c: all of them at once */
+bool editor_multiply(struct editor *e);             /* default_reciprocals.c */
+bool editor_hoist(struct editor *e);
+bool editor_materialize(struct editor *e);           /* default_materialize.c */
 bool editor_straighten(struct editor *e, int *skip); /* default_straight.c: after so many loads */
-bool editor_turn(struct editor *e);                  /* ... the order in which it is kept */
+bool editor_transpose(struct editor *e);             /* ... the order in which it is kept */
 bool editor_border(struct editor *e, int *after);    /* default_borders.c: of a stage after that */
 bool editor_pack(struct editor *e);                  /* default_panels.c */
 

@@ -13,14 +13,14 @@ enum { CALL = 16 }; /* operations of a function */
 
 static const double MOSTLY = 0.75; /* of the places of a map: loads of the others are rare */
 
-void default_keep_plain(const struct program_tensor *t, struct default_kept *out) {
+void default_row_major(const struct program_tensor *t, struct default_layout *out) {
   for (int i = 0; i < t->rank; i++) {
     out->order[i] = i;
     out->extent[i] = t->axes[i].size;
   }
 }
 
-void default_strides(const struct program_tensor *t, const struct default_kept *kept,
+void default_strides(const struct program_tensor *t, const struct default_layout *kept,
                      int64_t *stride) {
   int64_t all = 1;
   for (int i = t->rank - 1; i >= 0; i--) {
@@ -63,7 +63,7 @@ static void add_term(const struct default_facts *f, const struct affine_term *te
   struct digit d;
   if (default_phase_index(f, term->expr, term->coef * stride, l)) return;
   if (!digit_of(p, term->expr, &d)) {
-    l->twisted |= px_axes(p, term->expr);
+    l->non_affine |= px_axes(p, term->expr);
     return;
   }
   bool alone = !l->block[d.axis] && !l->stride[d.axis];
@@ -101,10 +101,10 @@ static bool is_plain(const struct default_facts *f, const struct affine *sum, ui
     l->inner |= 1u << d.axis;
     l->outer |= 1u << outer.axis;
   }
-  l->of[at] = d.axis;
-  l->moved[at] = d.stride != 0;
+  l->axis_of[at] = d.axis;
+  l->steps_each[at] = d.stride != 0;
   for (int i = 0; i < at && d.stride; i++)
-    if (l->of[i] == d.axis && l->moved[i]) return false;
+    if (l->axis_of[i] == d.axis && l->steps_each[i]) return false;
   return true;
 }
 
@@ -112,14 +112,14 @@ static void add_index(const struct default_facts *f, int index, int at, int64_t 
                       struct default_load *l) {
   const struct program *p = f->p;
   struct affine sum;
-  uint32_t axes = px_axes(p, index), moves = l->moves;
-  l->moves |= axes;
+  uint32_t axes = px_axes(p, index), moves = l->depends_on;
+  l->depends_on |= axes;
   if (!affine_of(p, index, &sum)) {
-    l->twisted |= axes;
-    l->plain = false;
+    l->non_affine |= axes;
+    l->packable = false;
     return;
   }
-  l->plain = l->plain && is_plain(f, &sum, moves, at, l);
+  l->packable = l->packable && is_plain(f, &sum, moves, at, l);
   for (int i = 0; i < sum.count; i++) add_term(f, &sum.term[i], stride, l);
 }
 
@@ -127,7 +127,7 @@ static void add_index(const struct default_facts *f, int index, int at, int64_t 
 
 struct walk {
   struct default_facts *f;
-  const struct default_kept *kept;
+  const struct default_layout *kept;
   uint32_t asked;
   int beyond; /* an expression that is rarely evaluated; -1 */
   bool rare;
@@ -137,7 +137,7 @@ struct walk {
 static void open_load(const struct default_facts *f, struct default_load *l) {
   for (int i = 0; i < f->t->rank + f->t->reductions; i++)
     l->stride[i] = l->block[i] = l->jump[i] = 0;
-  l->twisted = l->moves = l->inner = l->outer = 0;
+  l->non_affine = l->depends_on = l->inner = l->outer = 0;
 }
 
 static void add_load(struct walk *w, int node) {
@@ -145,15 +145,15 @@ static void add_load(struct walk *w, int node) {
   const struct px_node *n = &p->nodes.data[node];
   const struct program_tensor *t = &p->tensors.data[n->tensor];
   int64_t stride[PROGRAM_AXES];
-  w->f->many = w->f->many || w->f->loads == DEFAULT_LOADS;
-  if (w->f->many) return;
+  w->f->truncated = w->f->truncated || w->f->loads == DEFAULT_LOADS;
+  if (w->f->truncated) return;
   struct default_load *l = &w->f->load[w->f->loads++];
   open_load(w->f, l);
   l->node = node;
   l->tensor = n->tensor;
-  l->plain = t->is_input;
-  l->asked = w->asked;
-  l->rare = w->rare;
+  l->packable = t->is_input;
+  l->guarded = w->asked;
+  l->cold = w->rare;
   default_strides(t, &w->kept[n->tensor], stride);
   for (int i = 0; i < t->rank; i++) add_index(w->f, p->indices.data[n->first + i], i, stride[i], l);
 }
@@ -230,8 +230,8 @@ static void walk(struct walk *w, int expr) {
   if (n->sort == PX_INDEX) return;
   if (n->op == PX_SELECT && n->sort == PX_VALUE) {
     w->asked |= open_below(w->f, n->arg[0], axes_below);
-    w->f->asked |= open_below(w->f, n->arg[0], axes_below);
-    w->f->rough |= open_below(w->f, n->arg[0], rough_below);
+    w->f->guarded |= open_below(w->f, n->arg[0], axes_below);
+    w->f->non_monotone |= open_below(w->f, n->arg[0], rough_below);
   }
   int seldom = rare_branch(w->f, n);
   for (int i = 0; i < 3; i++) {
@@ -241,8 +241,8 @@ static void walk(struct walk *w, int expr) {
     w->rare = rare;
   }
   if (n->op == PX_REAL) {
-    w->f->asked |= axes_below(p, n->arg[0]);
-    w->f->rough |= axes_below(p, n->arg[0]);
+    w->f->guarded |= axes_below(p, n->arg[0]);
+    w->f->non_monotone |= axes_below(p, n->arg[0]);
   }
   w->asked = around;
 }
@@ -262,7 +262,7 @@ static bool is_product(const struct program *p, int expr) {
   return n->op == PX_MUL;
 }
 
-void default_facts(const struct program *p, int stage, const struct default_kept *kept,
+void default_facts(const struct program *p, int stage, const struct default_layout *kept,
                    struct default_facts *out) {
   const struct program_tensor *t = &p->tensors.data[stage];
   memset(out, 0, offsetof(struct default_facts, load)); /* loads are many, and few are there */
@@ -272,20 +272,20 @@ void default_facts(const struct program *p, int stage, const struct default_kept
   out->order = kept[stage].order;
   out->points = out->reduction = 1;
   default_find_phases(out);
-  struct walk w = {out, kept, 0, default_find_inside(out), false};
+  struct walk w = {out, kept, 0, default_find_inside_share(out), false};
   walk(&w, t->body);
   if (t->reducer != REDUCE_NONE && !is_product(p, t->body)) out->operations++;
   if (out->operations < 1) out->operations = 1;
-  out->bounds = bounds_of(p, t);
+  out->bounds_reduction = bounds_of(p, t);
   for (int i = 0; i < t->rank; i++) out->points *= t->axes[i].size;
   for (int i = t->rank; i < t->rank + t->reductions; i++) out->reduction *= t->axes[i].size;
-  default_strides(t, &kept[stage], out->out);
+  default_strides(t, &kept[stage], out->out_stride);
 }
 
 /* ---- long axes ---- */
 
 static bool stands_still(const struct default_load *l, uint32_t axes) {
-  return !(l->moves & axes);
+  return !(l->depends_on & axes);
 }
 
 /* Along the axes from `first` on, in the order in which the stage is kept, elements stand side by side. */
@@ -305,14 +305,17 @@ static bool in_blocks(const struct default_facts *f, const struct default_load *
   return false;
 }
 
-bool default_long_axis(const struct default_facts *f, int first) {
+bool default_flat_axis(const struct default_facts *f, int first) {
   uint32_t axes = 0;
   for (int i = first; i < f->t->rank; i++) axes |= 1u << f->order[i];
-  if (f->asked & axes || f->bounds & axes || f->many || !follows(f, f->out, first)) return false;
+  if (f->guarded & axes || f->bounds_reduction & axes || f->truncated ||
+      !follows(f, f->out_stride, first))
+    return false;
   for (int i = 0; i < f->loads; i++) {
     const struct default_load *l = &f->load[i];
     if (stands_still(l, axes)) continue;
-    if (l->twisted & axes || in_blocks(f, l, first) || !follows(f, l->stride, first)) return false;
+    if (l->non_affine & axes || in_blocks(f, l, first) || !follows(f, l->stride, first))
+      return false;
   }
   return true;
 }
@@ -323,33 +326,34 @@ int default_lanes(const struct program_tensor *t, const struct machine *machine)
   return machine->vector_bytes / (t->dtype == PROGRAM_F64 ? 8 : 4);
 }
 
-bool default_is_straight(const struct default_facts *f, int axis) {
-  bool moves = false, straight = !f->many && !(f->asked >> axis & 1) && f->t->axes[axis].low < 0;
+bool default_is_unit_stride(const struct default_facts *f, int axis) {
+  bool moves = false,
+       straight = !f->truncated && !(f->guarded >> axis & 1) && f->t->axes[axis].low < 0;
   for (int i = 0; i < f->loads; i++) {
     const struct default_load *l = &f->load[i];
-    straight = straight && !(l->twisted >> axis & 1) && !l->block[axis] && l->stride[axis] >= 0 &&
-               l->stride[axis] <= 1;
+    straight = straight && !(l->non_affine >> axis & 1) && !l->block[axis] &&
+               l->stride[axis] >= 0 && l->stride[axis] <= 1;
     moves = moves || l->stride[axis] == 1;
   }
   return straight && moves;
 }
 
-bool default_has_other_lanes(const struct default_facts *f, int axis) {
+bool default_has_other_vector_axis(const struct default_facts *f, int axis) {
   for (int i = 0; i < f->loads; i++)
     for (int j = 0; j < f->t->rank && f->load[i].stride[axis]; j++)
       if (j != axis && f->load[i].stride[j] == 1 && f->t->axes[j].size > 1) return true;
   return false;
 }
 
-bool default_moves_all(const struct default_facts *f, int axis) {
+bool default_all_depend_on(const struct default_facts *f, int axis) {
   for (int i = 0; i < f->loads; i++)
-    if (!(f->load[i].moves >> axis & 1)) return false;
+    if (!(f->load[i].depends_on >> axis & 1)) return false;
   return f->loads > 0;
 }
 
 bool default_rows_share(const struct default_facts *f) {
   for (int i = 0; i < f->loads; i++)
     for (int j = 0; j < f->t->rank; j++)
-      if (!(f->load[i].moves >> j & 1) && f->t->axes[j].size > 1) return true;
+      if (!(f->load[i].depends_on >> j & 1) && f->t->axes[j].size > 1) return true;
   return false;
 }

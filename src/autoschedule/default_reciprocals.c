@@ -106,7 +106,7 @@ static int find_same(const struct program *p, const struct program_tensor *t, in
   return -1;
 }
 
-bool editor_once(struct editor *e) {
+bool editor_hoist(struct editor *e) {
   const struct program *p = program_of(e);
   for (int i = 0; i < p->tensors.count; i++) {
     const struct program_tensor *t = &p->tensors.data[i];

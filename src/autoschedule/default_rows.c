@@ -74,9 +74,9 @@ static bool reads_group(const struct group *g, int stage) {
 
 /* Its loop may stand around everything that the stage does. */
 static bool may_share(const struct default_facts *f, int axis) {
-  if (axis < 0 || axis >= f->t->rank || f->many || f->t->axes[axis].size < 2) return false;
+  if (axis < 0 || axis >= f->t->rank || f->truncated || f->t->axes[axis].size < 2) return false;
   if (f->period[axis] || f->t->axes[axis].low >= 0) return false;
-  return !((f->asked | f->rough | f->bounds) >> axis & 1);
+  return !((f->guarded | f->non_monotone | f->bounds_reduction) >> axis & 1);
 }
 
 /* Elements stand side by side along it that are not all of a row: lanes go along it. */
@@ -84,9 +84,9 @@ static bool is_for_lanes(const struct default_facts *f, int axis, uint32_t rows)
   uint32_t more = 0, all = (1u << f->t->rank) - 1;
   for (int i = 0; i < f->t->rank + f->t->reductions; i++)
     if (f->t->axes[i].size > 1 && !(rows >> i & 1)) more |= 1u << i;
-  if (f->out[axis] == 1 && more & all) return true;
+  if (f->out_stride[axis] == 1 && more & all) return true;
   for (int i = 0; i < f->loads; i++)
-    if (f->load[i].stride[axis] == 1 && f->load[i].moves & more) return true;
+    if (f->load[i].stride[axis] == 1 && f->load[i].depends_on & more) return true;
   return false;
 }
 
@@ -107,7 +107,7 @@ static int leave_lanes(const struct default_facts *f, int *axis, int count) {
 static int axes_of(const struct group *g, int stage, struct default_shared *out) {
   const struct program_tensor *t = &g->all->p->tensors.data[stage];
   struct default_facts f;
-  default_facts(g->all->p, stage, g->all->kept, &f);
+  default_facts(g->all->p, stage, g->all->layout, &f);
   for (int i = 0; i < g->count; i++) {
     struct reading r = {.g = g, .row = i, .axis = -1};
     const struct program_tensor *first = &g->all->p->tensors.data[g->first];
@@ -171,7 +171,7 @@ static struct touched touched_by(const struct group *g, int tensor) {
 
 /* It never leaves the registers. */
 static bool in_registers(const struct default_plans *planned, int tensor) {
-  return planned->plan[tensor].kind == DEFAULT_DEFERRED;
+  return planned->plan[tensor].kind == DEFAULT_FUSED_PRODUCER;
 }
 
 /* Cycles that the group saves; less than 0: what a row touches does not stay in the caches, or all of it
@@ -197,7 +197,7 @@ static double late(const struct group *g, const struct default_plans *planned) {
   int sums = 0;
   for (int i = g->first; i <= g->last; i++)
     sums += g->shared[i].group && g->all->p->tensors.data[i].reductions &&
-            planned->plan[i].kind == DEFAULT_WITHIN;
+            planned->plan[i].kind == DEFAULT_FUSED_CONSUMER;
   return (double)(LANES_SUM * sums) * (double)g->rows;
 }
 
@@ -276,7 +276,7 @@ static void grow(struct search *s, struct group *g) {
 static void begin(struct group *g, int number) {
   struct default_facts f;
   struct default_shared *s = &g->shared[g->first];
-  default_facts(g->all->p, g->first, g->all->kept, &f);
+  default_facts(g->all->p, g->first, g->all->layout, &f);
   g->last = g->first;
   g->members = 1;
   int axis[PROGRAM_AXES];

@@ -12,7 +12,7 @@ static int twisted_load(const struct default_facts *f, int *skip) {
   int last = f->t->rank ? f->order[f->t->rank - 1] : -1;
   for (int i = 0; i < f->loads && last >= 0; i++) {
     const struct default_load *l = &f->load[i];
-    if (l->twisted >> last & 1 && !(l->asked >> last & 1) && (*skip)-- == 0) return l->node;
+    if (l->non_affine >> last & 1 && !(l->guarded >> last & 1) && (*skip)-- == 0) return l->node;
   }
   return -1;
 }
@@ -24,10 +24,10 @@ bool editor_straighten(struct editor *e, int *skip) {
   int left = *skip, node = -1;
   for (int i = 0; i < p->tensors.count && node < 0; i++) {
     struct default_facts f;
-    bool tiled = all->plan[i].kind == DEFAULT_TILED || all->plan[i].kind == DEFAULT_LONG;
+    bool tiled = all->plan[i].kind == DEFAULT_TILED || all->plan[i].kind == DEFAULT_FLAT;
     if (!tiled || p->tensors.data[i].reductions) continue;
-    default_facts(p, i, all->kept, &f);
-    if (!f.many) node = twisted_load(&f, &left);
+    default_facts(p, i, all->layout, &f);
+    if (!f.truncated) node = twisted_load(&f, &left);
     if (node >= 0) out = program_straight(p, i, node, f.order[f.t->rank - 1]);
   }
   if (out)

@@ -31,10 +31,11 @@ static const struct default_load *load_at(const struct default_facts *f, int nod
 static bool is_worth_laying_out(const struct default_facts *f, const struct default_load *l) {
   double elements = 1;
   uint32_t own = (1u << f->t->rank) - 1;
-  if (f->p->tensors.data[l->tensor].dtype == PROGRAM_I32 || !(l->twisted | l->asked)) return false;
-  if (!((l->twisted | l->asked) & own)) return false;
+  if (f->p->tensors.data[l->tensor].dtype == PROGRAM_I32 || !(l->non_affine | l->guarded))
+    return false;
+  if (!((l->non_affine | l->guarded) & own)) return false;
   for (int i = 0; i < f->t->rank + f->t->reductions; i++)
-    if ((l->moves | l->asked) >> i & 1) elements *= (double)f->t->axes[i].size;
+    if ((l->depends_on | l->guarded) >> i & 1) elements *= (double)f->t->axes[i].size;
   double times = (double)f->points * (double)f->reduction / elements;
   return times >= OFTEN || f->reduction >= OFTEN;
 }
@@ -77,14 +78,14 @@ static bool next_move(struct editor *e, int *stage, int *node) {
   for (int i = 0; i < p->tensors.count && *node < 0; i++) {
     struct default_facts f;
     if (all->plan[i].kind == DEFAULT_UNUSED || !p->tensors.data[i].reductions) continue;
-    default_facts(p, i, all->kept, &f);
-    if (!f.bounds && !f.many) *node = find_move(&f, f.t->body, &skip);
+    default_facts(p, i, all->layout, &f);
+    if (!f.bounds_reduction && !f.truncated) *node = find_move(&f, f.t->body, &skip);
     *stage = i;
   }
   return *node >= 0;
 }
 
-bool editor_lay_out(struct editor *e) {
+bool editor_materialize(struct editor *e) {
   int stage, node;
   if (!next_move(e, &stage, &node)) return false;
   struct program *out = laid_out(e, stage, node);
@@ -102,16 +103,17 @@ bool editor_lay_out(struct editor *e) {
 /* What the tile of a stage loads of a map lane by lane; -1. */
 static int gathered_map(const struct default_plans *all, int stage) {
   const struct default_plan *plan = &all->plan[stage];
-  int v = plan->tile.vec;
+  int v = plan->tile.vector_axis;
   struct default_facts f;
-  if (plan->kind != DEFAULT_TILED && plan->kind != DEFAULT_DEFERRED) return -1;
+  if (plan->kind != DEFAULT_TILED && plan->kind != DEFAULT_FUSED_PRODUCER) return -1;
   if (!all->p->tensors.data[stage].reductions || v < 0) return -1;
-  default_facts(all->p, stage, all->kept, &f);
+  default_facts(all->p, stage, all->layout, &f);
   for (int i = 0; i < f.loads; i++) {
     const struct default_load *l = &f.load[i];
     const struct program_tensor *t = &all->p->tensors.data[l->tensor];
     bool map = !t->is_input && !t->reductions && !is_output(all->p, l->tensor);
-    if (map && l->moves >> v & 1 && (l->twisted >> v & 1 || l->stride[v] != 1)) return l->tensor;
+    if (map && l->depends_on >> v & 1 && (l->non_affine >> v & 1 || l->stride[v] != 1))
+      return l->tensor;
   }
   return -1;
 }
@@ -142,7 +144,7 @@ static struct program *best_turned(struct editor *e, int map) {
   return NULL;
 }
 
-bool editor_turn(struct editor *e) {
+bool editor_transpose(struct editor *e) {
   const struct program *p = program_of(e);
   const struct default_plans *all = editor_plans(e);
   struct program *out = NULL;
