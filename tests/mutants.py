@@ -16,7 +16,7 @@ The rows are in tests/mutants/*.txt. The first character of a line says what it 
 
 A pattern is matched token by token: white space, line breaks and comments do not matter. The file
 is found by the name of the function, which may also be a macro, a table, a struct or a class
-(functions.py). A name that is not unique is written FILE:NAME or CLASS.NAME. Several lines - or +
+(source_functions.py). A name that is not unique is written FILE:NAME or CLASS.NAME. Several lines - or +
 are one text. Further lines of a replacement in Python are indented relative to the first one.
 
 The tree is not touched: the changed file is compiled beside the objects of a finished build
@@ -45,7 +45,7 @@ import tempfile
 import threading
 from dataclasses import dataclass, field
 
-import functions
+import source_functions as functions
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 ROWS = ROOT / "tests" / "mutants"
