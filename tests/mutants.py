@@ -84,7 +84,6 @@ ORDER = [
 NEAREST = {
     "evolve": ["mutate"],
     "schedule": ["loop_tree", "schedule_edit"],
-    "transform": ["schedule_follow", "schedule_edit", "prepare", "default"],
     "edit": ["schedule_follow", "schedule_edit"],
     "prepare": ["prepare"],
     "autoschedule": ["default"],

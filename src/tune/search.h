@@ -14,8 +14,8 @@
 #include <math.h>
 
 #include "base/random.h"
+#include "cost/schedule_cost.h"
 #include "run/batch.h"
-#include "tune/schedule_cost.h"
 #include "tune/sketch.h"
 #include "tune/space.h"
 

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "autoschedule/winograd_nest.h"
 #include "program/affine.h"
-#include "program/program_edit.h"
-#include "program/program_rebuild.h"
-#include "transform/winograd_nest.h"
+#include "program/program_facts.h"
+#include "rewrite/program_edit.h"
 
 enum {
   KINDS = 10,   /* of tiles, of one program */

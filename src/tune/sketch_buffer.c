@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "program/affine.h"
+#include "program/program_facts.h"
 #include "tune/sketch.h"
 
 enum { MOST_MOVED = 8 /* stages at once */ };
@@ -123,12 +124,6 @@ static int only_reader(const struct program *p, int stage, int *load) {
     *load = found;
   }
   return reader;
-}
-
-static bool is_output(const struct program *p, int stage) {
-  for (int i = 0; i < p->outputs.count; i++)
-    if (p->outputs.data[i] == stage) return true;
-  return false;
 }
 
 /* The levels of the sum's axis that stand around what it reads: its loops are outside the blocks, or

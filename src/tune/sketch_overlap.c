@@ -8,15 +8,15 @@
  *     h_oo, o_o, h_b:4, w_o, kh, kw, c, ... => @Y            pad_o_h_i, pad_o_w, pad_o_c => @pad_o
  *                                                            o_o, h_b:4, w_o, kh, kw, c, ... => @Y
  *
- * The program is edited (`overlap`), and the schedule follows the edit (transform/schedule_follow.h).
+ * The program is edited (`overlap`), and the schedule follows the edit (edit/schedule_follow.h).
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "edit/schedule_follow.h"
 #include "program/affine.h"
-#include "program/program_edit.h"
-#include "transform/schedule_follow.h"
+#include "rewrite/program_edit.h"
 #include "tune/sketch.h"
 
 /* The first own axis of more than one step that an index of the tensor has together with what is summed over; -1. */

@@ -2,15 +2,15 @@
 // it as it is chosen, that the edits before it keep what is computed, and that choosing takes no time.
 #include <time.h>
 
+#include "autoschedule/default.h"
+#include "autoschedule/winograd_nest.h"
 #include "check.h"
 #include "machines.h"
 #include "operator_calls.h"
-#include "program/program_edit.h"
 #include "random_program.h"
+#include "rewrite/program_edit.h"
 #include "row_programs.h"
 #include "same_values.h"
-#include "transform/default.h"
-#include "transform/winograd_nest.h"
 
 static canvas_context ctx;
 

@@ -1,11 +1,11 @@
 // What the choice of a tile finds once, and what it leaves off. Tiles that are left off before all of their cycles are counted take no fewer than the one that is chosen: the same
 // tile is chosen where every one of them is counted, as is done for a sketch, whatever the stage, the order in which
 // it and what it reads are kept, the machine and the options.
+#include "autoschedule/default_chooser.h"
 #include "base/random.h"
 #include "check.h"
 #include "machines.h"
 #include "program/program.h"
-#include "transform/default_chooser.h"
 
 static canvas_context ctx;
 

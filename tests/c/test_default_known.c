@@ -1,9 +1,9 @@
 // Tiles that were chosen before are those that are chosen anew: whatever one is made of changes, one thing
 // after the other, and of each some change makes another tile.
+#include "autoschedule/default_chooser.h"
 #include "check.h"
 #include "machines.h"
 #include "program/program.h"
-#include "transform/default_chooser.h"
 
 static canvas_context ctx;
 

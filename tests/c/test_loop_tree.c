@@ -1,8 +1,8 @@
 // Binding schedules: what is accepted computes what the interpreter says, what is rejected says why.
+#include "autoschedule/default.h"
 #include "base/random.h"
 #include "bind/bind.h"
 #include "machines.h"
-#include "transform/default.h"
 #include "walk_tree.h"
 
 #include "check.h"

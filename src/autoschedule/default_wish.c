@@ -1,0 +1,66 @@
+/* What a sketch wants of the stage that takes most, and the kinds of tiles that it may want: see default.h. */
+#include <string.h>
+
+#include "autoschedule/default_chooser.h"
+
+/* Terms of a stage, or its elements where nothing is summed. */
+static double work_of(const struct program *p, int stage) {
+  const struct program_tensor *t = &p->tensors.data[stage];
+  double points = 1;
+  for (int i = 0; i < t->rank + t->reductions; i++) points *= (double)t->axes[i].size;
+  return points;
+}
+
+int default_wished_stage(const struct program *p, const bool *needed) {
+  int best = -1;
+  for (int i = 0; i < p->tensors.count; i++) {
+    const struct program_tensor *t = &p->tensors.data[i];
+    if (t->is_input || !needed[i]) continue;
+    bool sums = t->reductions > 0, best_sums = best >= 0 && p->tensors.data[best].reductions > 0;
+    if (best < 0 || (sums && !best_sums) || (sums == best_sums && work_of(p, i) > work_of(p, best)))
+      best = i;
+  }
+  return best;
+}
+
+/* ---- kinds of tiles ---- */
+
+static void kind_of(const struct default_facts *f, const struct default_tile *tile,
+                    struct default_wish *out) {
+  int rows = 0;
+  *out = (struct default_wish){.tile = true, .steps = tile->vec < 0 ? 1 : tile->steps};
+  if (tile->vec >= 0) strcpy(out->lanes, f->t->axes[tile->vec].name);
+  for (int i = 0; i < f->t->rank && rows < 2; i++)
+    if (i != tile->vec && tile->rows[i] > 1) strcpy(out->rows[rows++], f->t->axes[i].name);
+}
+
+static bool same_kind(const struct default_wish *a, const struct default_wish *b) {
+  return a->steps == b->steps && !strcmp(a->lanes, b->lanes) && !strcmp(a->rows[0], b->rows[0]) &&
+         !strcmp(a->rows[1], b->rows[1]);
+}
+
+bool default_is_wished(const struct default_facts *f, const struct default_tile *tile,
+                       const struct default_wish *wish) {
+  struct default_wish kind;
+  if (!wish->tile) return true;
+  kind_of(f, tile, &kind);
+  return same_kind(&kind, wish);
+}
+
+bool chooser_wants(const struct chooser *c) {
+  const struct default_wish *wish = c->options.wish;
+  return !wish || default_is_wished(c->f, &c->now, wish);
+}
+
+void chooser_note(struct chooser *c) {
+  struct default_wishes *all = c->options.wish->seen;
+  struct default_wish kind;
+  kind_of(c->f, &c->now, &kind);
+  for (int i = 0; i < all->count; i++) {
+    struct default_wished *w = &all->data[i];
+    if (!same_kind(&w->wish, &kind)) continue;
+    if (c->now.cycles < w->cycles) w->cycles = c->now.cycles;
+    return;
+  }
+  VEC_PUSH(all, ((struct default_wished){kind, c->now.cycles}));
+}
