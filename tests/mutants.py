@@ -16,8 +16,8 @@ The rows are in tests/mutants/*.txt. The first character of a line says what it 
 
 A pattern is matched token by token: white space, line breaks and comments do not matter. The file
 is found by the name of the function, which may also be a macro, a table, a struct or a class
-(source_functions.py). A name that is not unique is written FILE:NAME or CLASS.NAME. Several lines - or +
-are one text. Further lines of a replacement in Python are indented relative to the first one.
+(source_functions.py). A name that is not unique is written FILE:NAME or CLASS.NAME. Several lines
+- or + are one text. Further lines of a replacement in Python are indented relative to the first.
 
 The tree is not touched: the changed file is compiled beside the objects of a finished build
 (build/gcc). Then each C test is linked with it and run, quick ones first. Then follow the goldens,
