@@ -16,17 +16,9 @@
 #include <string.h>
 
 #include "autoschedule/default.h"
+#include "cost/policy.h"
 #include "program/program_cost.h"
 #include "program/program_facts.h"
-
-enum {
-  MOST_TRIED = 24, /* groups that are looked at */
-  LANES_SUM = 20,  /* cycles until lanes are summed up, which nothing else hides in one row */
-  CACHES = 2       /* as many first caches hold what a row touches, of which some is done with */
-};
-
-static const double STREAMED = 0.03; /* cycles of a byte from beyond the first cache */
-static const double LESS = 0.99;     /* of the cycles: less than that is worth it */
 
 struct group {
   const struct default_plans *all;
@@ -188,9 +180,9 @@ static double saved(const struct group *g, const struct default_plans *planned) 
   }
   const struct machine *m = planned->machine;
   double far = m->l3 > 0 ? (double)m->l3 : 16.0 * (double)m->l2;
-  double room = whole > far ? (double)m->l2 / 2 : CACHES * (double)m->l1;
-  if (row > room || whole <= CACHES * (double)m->l1) return -1;
-  return STREAMED * bytes;
+  double room = whole > far ? (double)m->l2 / 2 : DEFAULT_ROW_CACHES * (double)m->l1;
+  if (row > room || whole <= DEFAULT_ROW_CACHES * (double)m->l1) return -1;
+  return DEFAULT_SAVED_BYTE * bytes;
 }
 
 static double late(const struct group *g, const struct default_plans *planned) {
@@ -198,7 +190,7 @@ static double late(const struct group *g, const struct default_plans *planned) {
   for (int i = g->first; i <= g->last; i++)
     sums += g->shared[i].group && g->all->p->tensors.data[i].reductions &&
             planned->plan[i].kind == DEFAULT_FUSED_CONSUMER;
-  return (double)(LANES_SUM * sums) * (double)g->rows;
+  return (double)(DEFAULT_FLAT_SUM_CYCLES * sums) * (double)g->rows;
 }
 
 /* ---- trying ---- */
@@ -222,14 +214,14 @@ struct search {
 /* The plans with the group, if they take less. */
 static void consider(struct search *s, struct group *g) {
   struct default_plans planned;
-  if (g->members < 2 || s->tried++ >= MOST_TRIED) return;
+  if (g->members < 2 || s->tried++ >= DEFAULT_GROUPS_TRIED) return;
   g->rows = row_count(g, ~0u);
   see_readers(g);
   if (saved(g, s->all) <= 0) return;
   default_plan_shared(&planned, s->all, g->shared);
   double gain = saved(g, &planned) - late(g, &planned);
   planned.saved = s->before + gain;
-  if (gain > 0 && default_plan_cycles(&planned) < LESS * default_plan_cycles(s->all)) {
+  if (gain > 0 && default_plan_cycles(&planned) < DEFAULT_ROWS_LESS * default_plan_cycles(s->all)) {
     struct default_plans other = *s->all;
     *s->all = planned;
     planned = other;
