@@ -37,6 +37,16 @@ POLICY_REAL(COST_NOT_OVERLAPPED, 0.15, "of the shorter time",
 
 /* ==== src/autoschedule: default schedules ===================================================== */
 
+/* ---- facts of stages (default_facts.c) ---- */
+
+POLICY_INT(DEFAULT_CALL_OPERATIONS, 16, "operations",
+           "of a function such as exp; a multiply-add is one", "chosen by hand");
+POLICY_INT(DEFAULT_DIVISION_OPERATIONS, 4, "operations",
+           "of a division; a multiply-add is one", "chosen by hand");
+POLICY_REAL(DEFAULT_COLD_BRANCH_SHARE, 0.75, "of the elements",
+            "where so many take one branch of an index condition, loads of the other branch are cold",
+            "chosen by hand");
+
 /* ---- loops over rows that several stages share (default_rows.c) ---- */
 
 POLICY_INT(DEFAULT_GROUPS_TRIED, 24, "groups of stages",
