@@ -1,4 +1,4 @@
-/* What the edits of the default schedule have in common: see default_editor.h. */
+/* Functions that all edits of the default schedule use. See default_editor.h. */
 #include "autoschedule/default_editor.h"
 
 #include <stdio.h>
