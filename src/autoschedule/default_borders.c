@@ -25,7 +25,7 @@ static const double LESS = 1.04;
 /* if 1 <= h && h < 8 then X[h-1] else 0 */
 static bool is_zero_outside(const struct program *p, int node) {
   const struct px_node *n = &p->nodes.data[node];
-  if (n->op != PX_SELECT || !asks_indices(p, n->arg[0])) return false;
+  if (n->op != PX_SELECT || !is_index_condition(p, n->arg[0])) return false;
   const struct px_node *zero = &p->nodes.data[n->arg[2]];
   return zero->op == PX_NUMBER && zero->number == 0 && p->nodes.data[n->arg[1]].op == PX_LOAD;
 }

@@ -205,7 +205,7 @@ static int cost_of(const struct program *p, const struct px_node *n) {
     case PX_MIN:
     case PX_MAX:
     case PX_NEG: return 1;
-    case PX_SELECT: return !asks_indices(p, n->arg[0]); /* loops are split at borders */
+    case PX_SELECT: return !is_index_condition(p, n->arg[0]); /* loops are split at borders */
     case PX_DIV: return 4;
     default: return CALL;
   }
@@ -213,7 +213,7 @@ static int cost_of(const struct program *p, const struct px_node *n) {
 
 /* Of a map the branch of a condition of indices that few places take; -1. */
 static int rare_branch(const struct default_facts *f, const struct px_node *n) {
-  if (n->op != PX_SELECT || f->t->reductions || !asks_indices(f->p, n->arg[0])) return -1;
+  if (n->op != PX_SELECT || f->t->reductions || !is_index_condition(f->p, n->arg[0])) return -1;
   if (default_share(f, n->arg[0]) >= MOSTLY) return n->arg[2];
   return -1;
 }
@@ -257,7 +257,7 @@ static uint32_t bounds_of(const struct program *p, const struct program_tensor *
 /* Where there is one: of a border it is a product within. */
 static bool is_product(const struct program *p, int expr) {
   const struct px_node *n = &p->nodes.data[expr];
-  while (n->op == PX_SELECT && n->sort == PX_VALUE && asks_indices(p, n->arg[0]))
+  while (n->op == PX_SELECT && n->sort == PX_VALUE && is_index_condition(p, n->arg[0]))
     n = &p->nodes.data[n->arg[1]];
   return n->op == PX_MUL;
 }

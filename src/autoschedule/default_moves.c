@@ -15,7 +15,7 @@ enum {
 static int moved_load(const struct program *p, int expr) {
   const struct px_node *n = &p->nodes.data[expr];
   if (n->op == PX_LOAD) return n->sort == PX_VALUE ? expr : -1;
-  if (n->op != PX_SELECT || !asks_indices(p, n->arg[0])) return -1;
+  if (n->op != PX_SELECT || !is_index_condition(p, n->arg[0])) return -1;
   int branch = p->nodes.data[n->arg[1]].op == PX_NUMBER ? n->arg[2] : n->arg[1];
   int other = branch == n->arg[1] ? n->arg[2] : n->arg[1];
   return p->nodes.data[other].op == PX_NUMBER ? moved_load(p, branch) : -1;

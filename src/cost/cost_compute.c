@@ -92,7 +92,7 @@ static void add_operation(struct counted *c, int op, uint32_t steps, double weig
 /* Borders are code of their own: what a condition of indices chooses is computed where it holds. */
 static int inside(const struct program *p, int expr) {
   const struct px_node *n = &p->nodes.data[expr];
-  while (n->op == PX_SELECT && asks_indices(p, n->arg[0])) {
+  while (n->op == PX_SELECT && is_index_condition(p, n->arg[0])) {
     expr = n->arg[p->nodes.data[n->arg[1]].size < p->nodes.data[n->arg[2]].size ? 2 : 1];
     n = &p->nodes.data[expr];
   }

@@ -88,7 +88,8 @@ static double part_that_holds(const struct program *p, const struct program_tens
 static double bordered(const struct program *p, const struct program_tensor *t, int expr) {
   const struct px_node *n = &p->nodes.data[expr];
   if (n->op == PX_NUMBER && n->number == 0) return 0;
-  if (n->op != PX_SELECT || !asks_indices(p, n->arg[0]) || axes_in(p, n->arg[0], true)) return 1;
+  if (n->op != PX_SELECT || !is_index_condition(p, n->arg[0]) || axes_in(p, n->arg[0], true))
+    return 1;
   double part = part_that_holds(p, t, n->arg[0]);
   return part * bordered(p, t, n->arg[1]) + (1 - part) * bordered(p, t, n->arg[2]);
 }

@@ -67,7 +67,7 @@ static bool is_constant(const struct program *p, int expr, const bool *constant)
 static bool is_moved(const struct program *p, int expr) {
   const struct px_node *n = &p->nodes.data[expr];
   if (n->op == PX_LOAD || n->op == PX_NUMBER) return true;
-  return n->op == PX_SELECT && asks_indices(p, n->arg[0]) && is_moved(p, n->arg[1]) &&
+  return n->op == PX_SELECT && is_index_condition(p, n->arg[0]) && is_moved(p, n->arg[1]) &&
          is_moved(p, n->arg[2]);
 }
 

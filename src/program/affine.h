@@ -45,6 +45,6 @@ bool affine_stride(const struct program *p, const struct affine *a, int axis, in
 bool px_mentions(const struct program *p, int expr, int axis);
 
 /* px_same.c: an index, or a condition of indices alone. */
-bool asks_indices(const struct program *p, int expr);
+bool is_index_condition(const struct program *p, int expr);
 
 #endif

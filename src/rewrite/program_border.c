@@ -21,7 +21,7 @@ static bool is_zero(const struct program *p, int expr) {
 /* `if CONDITION then X else 0`, or the other way round, of a condition of indices. */
 static bool has_border(const struct program *p, int expr) {
   const struct px_node *n = &p->nodes.data[expr];
-  return n->op == PX_SELECT && n->sort == PX_VALUE && asks_indices(p, n->arg[0]) &&
+  return n->op == PX_SELECT && n->sort == PX_VALUE && is_index_condition(p, n->arg[0]) &&
          is_zero(p, n->arg[1]) != is_zero(p, n->arg[2]);
 }
 

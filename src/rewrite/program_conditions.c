@@ -53,7 +53,7 @@ static int rebuilt(struct program *p, int expr) {
   if (p->failed || n.sort != PX_VALUE || n.op == PX_LOAD) return expr;
   for (int i = 0; i < 3; i++)
     if (arg[i] >= 0) arg[i] = rebuilt(p, arg[i]);
-  if (n.op == PX_SELECT && asks_indices(p, arg[0])) {
+  if (n.op == PX_SELECT && is_index_condition(p, arg[0])) {
     arg[0] = upright(p, arg[0], true);
     if (!p->failed && is_outside(p, arg[0], arg[1], arg[2])) {
       arg[0] = upright(p, arg[0], false);

@@ -134,7 +134,7 @@ const char *find_winograd(const struct program *p, int stage, int tile, struct w
   if (t->is_input) return "is an input, it computes nothing";
   if (t->reducer != REDUCE_SUM) return no_products;
   const struct px_node *n = &p->nodes.data[t->body];
-  if (n->op == PX_SELECT && asks_indices(p, n->arg[0]) && is_zero(p, n->arg[2])) {
+  if (n->op == PX_SELECT && is_index_condition(p, n->arg[0]) && is_zero(p, n->arg[2])) {
     out->around = t->body;
     n = &p->nodes.data[n->arg[1]];
   }

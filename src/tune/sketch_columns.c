@@ -37,7 +37,7 @@ static uint32_t axes_in(const struct program *p, int stage, int expr) {
 static int moved_load(const struct program *p, int expr) {
   const struct px_node *n = &p->nodes.data[expr];
   if (n->op == PX_LOAD) return n->sort == PX_VALUE ? expr : -1;
-  if (n->op != PX_SELECT || !asks_indices(p, n->arg[0])) return -1;
+  if (n->op != PX_SELECT || !is_index_condition(p, n->arg[0])) return -1;
   int first = p->nodes.data[n->arg[1]].op, second = p->nodes.data[n->arg[2]].op;
   if (first != PX_NUMBER && second != PX_NUMBER) return -1;
   return moved_load(p, n->arg[first == PX_NUMBER ? 2 : 1]);
