@@ -61,7 +61,7 @@ struct bound_stage {
   int compute_at;          /* node: loop or root */
   int start;               /* node of the outermost reduction loop; -1: no reduction */
   bool tail[PROGRAM_AXES]; /* the digits of this axis overshoot its size: a condition is needed */
-  enum level_tail how[PROGRAM_AXES]; /* and how it is met */
+  enum level_tail tail_kind[PROGRAM_AXES]; /* and how it is met */
   bool is_output;
   struct buffer_axis layout[SCHEDULE_DEPTH]; /* slowest first; of outputs the tensor's own axes */
   int dims;

@@ -195,7 +195,7 @@ static bool is_apart(const struct nest *n, const struct access *a) {
 /* Nothing says which lanes there are, but for what is peeled. */
 static bool is_turned(const struct nest *n, const struct access *a) {
   int axis = n->stage->path[n->lane].axis;
-  return a->permuted && (!n->stage->tail[axis] || n->stage->how[axis] == TAIL_PEEL);
+  return a->permuted && (!n->stage->tail[axis] || n->stage->tail_kind[axis] == TAIL_PEEL);
 }
 
 static double stored_in_a_cycle(const struct counted *c, bool lanes) {
@@ -225,7 +225,7 @@ static bool is_masked(const struct counted *c, const struct access *a) {
   int axis = c->n->lane < 0 ? -1 : c->n->stage->path[c->n->lane].axis;
   if (axis < 0 || !in_lanes(c->n, a->moves) || !c->n->stage->tail[axis]) return false;
   bool output = a->node < 0 && c->n->stage->is_output;
-  return c->n->stage->how[axis] == TAIL_MASK && (output || is_given(c, a->tensor));
+  return c->n->stage->tail_kind[axis] == TAIL_MASK && (output || is_given(c, a->tensor));
 }
 
 /* Of the vectors along the axis of the lanes those that are not whole: the last one, or none. */

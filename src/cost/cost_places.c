@@ -400,7 +400,7 @@ static void cut_tile(struct nest *n, int axis, double size) {
 /* What there is of the tiles along an axis: smaller ones at its end take more than their part. */
 static double part_of(struct nest *n, int axis) {
   double size = (double)n->tensor->axes[axis].size, all = 1;
-  bool peeled = n->stage->how[axis] == TAIL_PEEL;
+  bool peeled = n->stage->tail_kind[axis] == TAIL_PEEL;
   if (peeled) cut_tile(n, axis, size);
   double tile = tile_of(n, axis);
   for (int i = 0; i < n->stage->steps; i++)
