@@ -133,7 +133,8 @@ static void give_room(const struct binder *b, struct bound_stage *stage) {
                   step->extent == last->extent && last->weight == 1;
     if (!is_row || loop_marks(b->tree, step->node) & LOOP_VEC || !has_lanes(b, step->level))
       continue;
-    if (2 * (last->extent % lanes) > lanes) last->room = (last->extent + lanes - 1) / lanes * lanes;
+    if (2 * (last->extent % lanes) > lanes)
+      last->padded_extent = (last->extent + lanes - 1) / lanes * lanes;
   }
 }
 
@@ -175,7 +176,7 @@ static canvas_status bind_layout(const struct binder *b, int index) {
 static void set_elements(struct bound_stage *stage) {
   stage->elements = 1;
   for (int i = 0; i < stage->dims; i++)
-    stage->elements = saturating_mul(stage->elements, stage->layout[i].room);
+    stage->elements = saturating_mul(stage->elements, stage->layout[i].padded_extent);
 }
 
 /* What the text leaves open: small buffers to L1, others to the heap. */

@@ -110,7 +110,7 @@ static struct storage sums_of(const struct binder *b, const struct bound_stage *
   for (int i = stage_step(stage, stage->start); i < stage->steps; i++) {
     const struct step *step = &stage->path[i];
     if (!stage_spatial(b->tree, stage, i) || step->extent == 1) continue;
-    s.elements *= step_room(b->tree, step);
+    s.elements *= step_padded_extent(b->tree, step);
     named = named && names_step(b, stage, step);
     if (step->node == stage->vec) s.lanes = b->tree->loops[step->node].lanes;
   }

@@ -50,7 +50,7 @@ struct buffer_axis {
   int axis;
   int64_t weight; /* place = value / weight % extent; 1 for the innermost digits */
   int64_t extent;
-  int64_t room; /* elements that it takes of the buffer: extent, or whole vectors */
+  int64_t padded_extent; /* elements that it takes of the buffer: extent, or whole vectors */
 };
 
 struct bound_stage {
@@ -130,8 +130,8 @@ void loop_tree_print_warnings(const struct loop_tree *tree, struct buf *out);
 int loop_tree_stage(const struct loop_tree *tree, int tensor); /* index into stages, -1: an input */
 unsigned loop_marks(const struct loop_tree *tree, int node);   /* 0 for leaves and the root */
 int stage_step(const struct bound_stage *stage, int node);     /* its first step; `steps`: none */
-int64_t step_room(const struct loop_tree *tree,
-                  const struct step *step); /* its extent; of lanes, in whole vectors */
+int64_t step_padded_extent(const struct loop_tree *tree,
+                           const struct step *step); /* its extent; of lanes, in whole vectors */
 bool stage_spatial(const struct loop_tree *tree, const struct bound_stage *stage,
                    int step); /* the step is a digit of an axis that does not reduce */
 

@@ -157,7 +157,7 @@ static double flat(const struct frame *f, const double *from, const double *to, 
     double extent = (double)f->dim[i].extent;
     move[i] = to[i] - from[i];
     if (f->kept && fabs(move[i]) >= extent) move[i] = fmod(move[i], extent);
-    elements = elements * (double)f->dim[i].room + move[i];
+    elements = elements * (double)f->dim[i].padded_extent + move[i];
   }
   return elements;
 }

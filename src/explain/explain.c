@@ -208,7 +208,7 @@ static void add_buffer(const struct loop_tree *tree, const struct bound_stage *s
   for (int i = 0; i < s->dims && !s->dead; i++) {
     const struct buffer_axis *d = &s->layout[i];
     buf_printf(&cell, "[%s:%lld", tensor->axes[d->axis].name, (long long)d->extent);
-    if (d->room > d->extent) buf_printf(&cell, " of %lld", (long long)d->room);
+    if (d->padded_extent > d->extent) buf_printf(&cell, " of %lld", (long long)d->padded_extent);
     buf_puts(&cell, "]");
   }
   buf_puts(&cell, s->dims && !s->dead ? " " : "");
