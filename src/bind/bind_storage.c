@@ -90,7 +90,7 @@ static canvas_status store_values(struct binder *b, struct bound_stage *stage) {
     s->lanes = places.lanes;
     s->lane_stride = places.lane_stride;
   }
-  if (named || s->per_lane) s->dtype = stage->computed;
+  if (named || s->per_lane) s->dtype = stage->compute_dtype;
   return stage->scope == SCOPE_REG ? check_reg(b, stage, &places) : CANVAS_OK;
 }
 
@@ -105,7 +105,8 @@ static bool names_step(const struct binder *b, const struct bound_stage *stage,
 
 /* They have the shape of the loops within `start` that do not reduce. */
 static struct storage sums_of(const struct binder *b, const struct bound_stage *stage) {
-  struct storage s = {.dtype = stage->accumulated, .elements = 1, .lanes = 1, .lane_stride = 1};
+  struct storage s = {
+      .dtype = stage->accumulator_dtype, .elements = 1, .lanes = 1, .lane_stride = 1};
   bool named = true;
   for (int i = stage_step(stage, stage->start); i < stage->steps; i++) {
     const struct step *step = &stage->path[i];

@@ -71,11 +71,11 @@ struct bound_stage {
   bool streamed; /* an output whose whole vectors are written around the caches */
 
   /* with every number known */
-  int vec;                        /* node: the vec loop around it, -1 */
-  enum program_dtype computed;    /* f32 or f64: its expression; stored is the tensor's */
-  enum program_dtype accumulated; /* ... its sums */
-  bool dead;                      /* nothing that reaches an output reads it: it is not computed */
-  struct storage value;           /* of its elements */
+  int vec;                              /* node: the vec loop around it, -1 */
+  enum program_dtype compute_dtype;     /* f32 or f64: its expression; stored is the tensor's */
+  enum program_dtype accumulator_dtype; /* ... its sums */
+  bool dead;            /* nothing that reaches an output reads it: it is not computed */
+  struct storage value; /* of its elements */
   struct storage sum; /* of its accumulators; none: it does not reduce, or accumulates in `value` */
   bool direct;        /* it reduces and accumulates in `value` */
   bool declares_init; /* ... in variables that are declared with what sums begin from */

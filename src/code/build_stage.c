@@ -385,7 +385,7 @@ static void put_statement(struct builder *b, int stage, enum phase phase) {
 
 void build_statement(struct builder *b, int stage, enum phase phase) {
   int nodes = b->px->nodes.count, indices = b->px->indices.count;
-  b->computed = b->tree->stages[stage].computed;
+  b->computed = b->tree->stages[stage].compute_dtype;
   b->known.count = 0;
   put_statement(b, stage, phase);
   b->first = -1;

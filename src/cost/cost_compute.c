@@ -73,7 +73,8 @@ static int call_of(int op) {
 
 /* Whether vectors are no longer than half of a register. */
 static bool is_half(const struct counted *c) {
-  int whole = c->w->tree->machine.vector_bytes / (c->n->stage->computed == PROGRAM_F64 ? 8 : 4);
+  int whole =
+      c->w->tree->machine.vector_bytes / (c->n->stage->compute_dtype == PROGRAM_F64 ? 8 : 4);
   return c->n->lanes <= whole / 2;
 }
 
