@@ -245,6 +245,6 @@ canvas_status bind_extents(struct binder *b) {
     set_tail(b, &b->splits.data[i]);
   }
   set_loops(b);
-  b->tree->open = find_holes(b);
+  b->tree->open_holes = find_holes(b);
   return CANVAS_OK;
 }

@@ -112,7 +112,7 @@ struct loop_tree {
   int count;
   bool *guarded; /* by node of the program: loads that code must guard (px_copy) */
   bool *holes;   /* by level: it needs a number from outside */
-  int open; /* holes without a number: structure was checked, sizes were not. 0: all is checked */
+  int open_holes; /* holes without a number: structure was checked, sizes were not. 0: all is checked */
   struct {
     VEC(struct bind_warning);
   } warnings; /* in the order of the stages */

@@ -69,9 +69,10 @@ static canvas_status check(const struct builder *b) {
 }
 
 canvas_status code_build(canvas_context *ctx, const struct loop_tree *tree, struct code **out) {
-  if (tree->open)
+  if (tree->open_holes)
     return fail(ctx, CANVAS_BAD_INPUT,
-                "the schedule has %d holes without a number, give them with --set", tree->open);
+                "the schedule has %d holes without a number, give them with --set",
+                tree->open_holes);
   struct builder b = {.ctx = ctx,
                       .tree = tree,
                       .program = tree->program,

@@ -550,9 +550,10 @@ canvas_status schedule_follow(canvas_context *ctx, const struct loop_tree *tree,
                               size_t length, struct schedule **out) {
   struct follower f = {.tree = tree};
   struct program *edited = NULL;
-  if (tree->open)
+  if (tree->open_holes)
     return fail(ctx, CANVAS_BAD_INPUT,
-                "the schedule has %d holes without a number, give them with --set", tree->open);
+                "the schedule has %d holes without a number, give them with --set",
+                tree->open_holes);
   canvas_status status = change_read(ctx, tree->program, edit, length, &f.change);
   if (status == CANVAS_OK) status = can_follow(ctx, &f.change);
   if (status == CANVAS_OK) status = program_edit(ctx, tree->program, edit, length, &edited);

@@ -298,9 +298,10 @@ canvas_status schedule_explain(canvas_context *ctx, const struct loop_tree *tree
     loop_tree_print_warnings(tree, out);
     buf_puts(out, "\n");
   }
-  if (tree->open) {
+  if (tree->open_holes) {
     print_loops(tree, NULL, out);
-    buf_printf(out, "\n%d hole%s: numbers tell the rest\n", tree->open, tree->open > 1 ? "s" : "");
+    buf_printf(out, "\n%d hole%s: numbers tell the rest\n", tree->open_holes,
+               tree->open_holes > 1 ? "s" : "");
     return CANVAS_OK;
   }
   canvas_status status = features_of(ctx, tree, &f);

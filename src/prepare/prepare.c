@@ -249,7 +249,7 @@ canvas_status prepare_split(canvas_context *ctx, const struct loop_tree *tree,
                        .layout = mem_alloc(count * sizeof(char *))};
   canvas_status status = CANVAS_OK;
   *out = NULL;
-  if (!tree->open && choose(&s)) {
+  if (!tree->open_holes && choose(&s)) {
     if (find_layouts(&s)) status = take_apart(ctx, &s, out);
     forget_layouts(&s);
     if (status == CANVAS_OK && !*out) status = take_apart(ctx, &s, out);
