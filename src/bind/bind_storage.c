@@ -151,10 +151,10 @@ static void store_sums(struct binder *b, struct bound_stage *stage) {
   struct storage sum = sums_of(b, stage);
   bool rounds = stage_tensor(b, stage)->dtype == PROGRAM_BF16;
   bool value_named = stage->value.kind == STORAGE_NAMED, sum_named = sum.kind == STORAGE_NAMED;
-  stage->direct = !rounds && (value_named || !sum_named);
-  stage->declares_init = stage->direct && value_named && begins_where_it_lives(b, stage) &&
-                         !begins_under_a_condition(stage);
-  if (!stage->direct) stage->sum = sum;
+  stage->accumulates_in_value = !rounds && (value_named || !sum_named);
+  stage->declares_init = stage->accumulates_in_value && value_named &&
+                         begins_where_it_lives(b, stage) && !begins_under_a_condition(stage);
+  if (!stage->accumulates_in_value) stage->sum = sum;
 }
 
 /* Only whole vectors go around the caches, and each once. */
@@ -167,7 +167,7 @@ static canvas_status check_streamed(const struct binder *b, const struct bound_s
   if (stage->vec < 0)
     return reject(b, stage_place(b, stage), "':stream' output '%s' stands in no vec loop",
                   stage_name(b, stage));
-  if (stage->start >= 0 && stage->direct)
+  if (stage->start >= 0 && stage->accumulates_in_value)
     return reject(b, stage_place(b, stage),
                   "':stream' output '%s' is summed up in memory: its sums are no tile of registers",
                   stage_name(b, stage));

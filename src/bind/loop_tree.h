@@ -77,8 +77,8 @@ struct bound_stage {
   bool dead;            /* nothing that reaches an output reads it: it is not computed */
   struct storage value; /* of its elements */
   struct storage sum; /* of its accumulators; none: it does not reduce, or accumulates in `value` */
-  bool direct;        /* it reduces and accumulates in `value` */
-  bool declares_init; /* ... in variables that are declared with what sums begin from */
+  bool accumulates_in_value; /* it reduces and accumulates in `value` */
+  bool declares_init;        /* ... in variables that are declared with what sums begin from */
 };
 
 struct bound_loop {

@@ -41,7 +41,7 @@ static void find_declarations(struct builder *b) {
     if (bound->dead) continue;
     if (bound->value.kind == STORAGE_NAMED || bound->value.kind == STORAGE_STACK)
       b->nodes[bound->compute_at].declares = true;
-    if (bound->start >= 0 && (!bound->direct || bound->declares_init) &&
+    if (bound->start >= 0 && (!bound->accumulates_in_value || bound->declares_init) &&
         bound->sum.kind != STORAGE_HEAP)
       b->nodes[build_node(b, bound->start)->parent].declares = true;
   }

@@ -321,7 +321,7 @@ static void add_access(struct cost_walk *w, struct nest *n, int tensor, int node
   for (int i = 0; i < p->tensors.data[tensor].rank; i++)
     f.index[i] = node < 0 ? -1 : p->indices.data[p->nodes.data[node].first + i];
   fill_access(w, n, &f, &a);
-  a.accumulates = node < 0 && n->stage->start >= 0 && n->stage->direct;
+  a.accumulates = node < 0 && n->stage->start >= 0 && n->stage->accumulates_in_value;
   VEC_PUSH(&w->accesses, a);
   n->count++;
 }
