@@ -167,11 +167,11 @@ void px_bounds(const struct program *p, struct program_axis *axis); /* first, si
  * tensor, by the ranges of its indices and the conditions around it. The answer is the first of them
  * that is evaluated for every element, or in the bounds of an axis; load -1: there is none. Where a
  * guarded load is out of range, code reads nan, or 0 of i32. */
-struct px_escape {
+struct unsafe_load {
   int load, index;   /* the node, and which of its indices */
   int64_t low, high; /* its range; INT64_MIN, INT64_MAX: not bounded */
 };
-struct px_escape program_escape(const struct program *p, int tensor, bool *guarded);
+struct unsafe_load program_find_unsafe_load(const struct program *p, int tensor, bool *guarded);
 
 /* program_constants.c: a stage is constant where it loads something, in its bounds too, and only what is
  * constant. By tensor; the second is for the whole program, and the caller frees it. */

@@ -245,7 +245,7 @@ static int64_t tiled_size(const struct maker *m, int which) {
 /* Every load of the stage is proved to lie in its tensor. */
 static bool stays_inside(const struct program *p, int stage) {
   bool *guarded = mem_alloc((size_t)p->nodes.count * sizeof *guarded), inside = true;
-  inside = program_escape(p, stage, guarded).load < 0;
+  inside = program_find_unsafe_load(p, stage, guarded).load < 0;
   for (int i = 0; i < p->nodes.count; i++) inside = inside && !guarded[i];
   mem_free(guarded);
   return inside;
