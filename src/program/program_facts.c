@@ -45,7 +45,7 @@ static bool moves_data(const struct program *p, int expr, int *loads) {
          moves_data(p, n->arg[1], loads) && moves_data(p, n->arg[2], loads);
 }
 
-bool only_moves(const struct program *p, int tensor) {
+bool is_data_movement(const struct program *p, int tensor) {
   const struct program_tensor *t = &p->tensors.data[tensor];
   int loads = 0;
   return !t->is_input && !t->reductions && moves_data(p, t->body, &loads);

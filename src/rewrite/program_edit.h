@@ -79,8 +79,8 @@ struct program *winograd_of(const struct program *p, int tile);
 
 /* Stages that only move data, one load, or a number where the indices say so, are inlined; and what
  * an output only copies is computed by the output, where nothing else loads it. */
-canvas_status program_inline_moves(canvas_context *ctx, const struct program *p,
-                                   struct program **out);
+canvas_status program_inline_data_movement(canvas_context *ctx, const struct program *p,
+                                           struct program **out);
 
 /* `outline`, `columns` and `reciprocal`, of the value `node` of a stage's expression; the last of a divisor that
  * has_reciprocal (program_rebuild.h). */

@@ -43,7 +43,7 @@ static bool is_copied_once(const struct program *p, int tensor) {
 
 /* A stage of less digits computes with it, and more than one load of a number of f64. */
 static bool loses_digits(const struct program *p, int tensor) {
-  if (p->tensors.data[tensor].dtype != PROGRAM_F64 || only_moves(p, tensor)) return false;
+  if (p->tensors.data[tensor].dtype != PROGRAM_F64 || is_data_movement(p, tensor)) return false;
   for (int i = tensor + 1; i < p->tensors.count; i++)
     if (p->tensors.data[i].dtype != PROGRAM_F64 && stage_loads(p, i, tensor)) return true;
   return false;

@@ -186,7 +186,7 @@ static bool make(struct editor *e, char name[PROGRAM_NAME]) {
   struct convolution c;
   struct program *out;
   canvas_context ctx;
-  if (program_inline_moves(&ctx, e->given, &out) == CANVAS_OK) editor_take(e, out);
+  if (program_inline_data_movement(&ctx, e->given, &out) == CANVAS_OK) editor_take(e, out);
   if (!find_convolution(program_of(e), &c)) return false;
   if (is_folded(program_of(e), &c, e->machine) &&
       (!fold(e, &c) || !find_convolution(program_of(e), &c)))
