@@ -34,7 +34,7 @@ static bool is_zero_outside(const struct program *p, int node) {
 static bool is_padding(const struct program *p, int stage, int reader) {
   const struct program_tensor *t = &p->tensors.data[stage];
   if (t->is_input || t->reductions || is_output(p, stage)) return false;
-  return is_zero_outside(p, t->body) && is_read_by_one(p, stage, reader);
+  return is_zero_outside(p, t->body) && is_only_consumer(p, stage, reader);
 }
 
 /* Where more of the terms are inside, products with 0 cost less than tiles that have none gain. Of 3x3 that is so beyond

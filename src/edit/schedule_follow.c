@@ -369,7 +369,7 @@ static canvas_status follow_overlap(canvas_context *ctx, struct follower *f) {
                   t->name);
   int reader = f->tree->stages[at].node;
   int levels = f->vectors ? tile_levels(f, reader, own) : 0;
-  if (is_read_by_one(f->change.from, f->change.tensor, f->change.reader))
+  if (is_only_consumer(f->change.from, f->change.tensor, f->change.reader))
     change_detach(f->s, leaf_of(f));
   add_tile(f, reader, own, levels);
   return CANVAS_OK;

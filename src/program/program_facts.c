@@ -23,7 +23,7 @@ bool is_output(const struct program *p, int tensor) {
   return false;
 }
 
-bool is_read_by_one(const struct program *p, int tensor, int consumer) {
+bool is_only_consumer(const struct program *p, int tensor, int consumer) {
   for (int i = tensor + 1; i < p->tensors.count; i++)
     if (i != consumer && stage_loads(p, i, tensor)) return false;
   return !p->tensors.data[tensor].is_input && !is_output(p, tensor);

@@ -383,7 +383,7 @@ void program_rebuild(struct change *c) {
     const char *name = c->from->tensors.data[i].name;
     begin_tensor(c, i);
     bool replaced = c->kind == CHANGE_TURN ||
-                    (c->kind == CHANGE_OVERLAP && is_read_by_one(c->from, i, c->reader));
+                    (c->kind == CHANGE_OVERLAP && is_only_consumer(c->from, i, c->reader));
     if (c->inlined[i] || (i == c->tensor && replaced)) continue;
     if (c->kind == CHANGE_CACHE_WRITE && i == c->tensor)
       c->number[i] = copying_stage(c, i, name, copy_tensor(c, i, c->name));

@@ -155,7 +155,7 @@ const char *find_winograd(const struct program *p, int stage, int tile, struct w
 /* A load of a stage that only this one needs, and that does not reduce. */
 static int border_of(const struct program *p, int stage, const struct winograd *w) {
   const struct px_node *n = &p->nodes.data[w->image];
-  if (n->op != PX_LOAD || !is_read_by_one(p, n->tensor, stage)) return -1;
+  if (n->op != PX_LOAD || !is_only_consumer(p, n->tensor, stage)) return -1;
   bool once = stage_loads(p, stage, n->tensor) == 1 && !p->tensors.data[n->tensor].reductions;
   return once && !not_inlined(p, n->tensor) ? n->tensor : -1;
 }
