@@ -120,7 +120,7 @@ static int gathered_map(const struct default_plans *all, int stage) {
 static struct program *turned(const struct program *p, int map, int last) {
   char name[PROGRAM_NAME];
   editor_name(p, p->tensors.data[map].name, "_t", name);
-  return program_turned(p, map, last, name);
+  return program_transposed(p, map, last, name);
 }
 
 /* The best order of a map, if one is better than its own: none where that is no program. */

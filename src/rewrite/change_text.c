@@ -54,7 +54,7 @@ void change_print(const struct change *c, struct buf *out) {
       print_value(c, out);
       buf_printf(out, " %s", c->from->tensors.data[c->reader].axes[c->straight.axis].name);
       break;
-    case CHANGE_TURN:
+    case CHANGE_TRANSPOSE:
       buf_printf(out, "turn %s %s as %s", name_of(c, c->tensor),
                  c->from->tensors.data[c->tensor].axes[c->axis].name, c->name);
       break;

@@ -258,8 +258,8 @@ static canvas_status read_straightened(struct edit *e) {
   return read_straight(&e->lx, &e->change);
 }
 
-static canvas_status read_turned(struct edit *e) {
-  return read_turn(&e->lx, &e->change);
+static canvas_status read_transposed(struct edit *e) {
+  return read_transpose(&e->lx, &e->change);
 }
 
 static const struct row {
@@ -271,7 +271,7 @@ static const struct row {
             {"overlap", read_overlap},       {"winograd", read_winograd},
             {"outline", read_outlined},      {"columns", read_columns},
             {"reciprocal", read_reciprocal}, {"straight", read_straightened},
-            {"turn", read_turned},           {"merge", read_merge},
+            {"turn", read_transposed},       {"merge", read_merge},
             {"normalize", read_normalize}};
 enum { ROWS = sizeof rows / sizeof *rows };
 

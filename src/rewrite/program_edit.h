@@ -97,7 +97,7 @@ struct program *program_straight(const struct program *p, int stage, int node, i
 
 /* A stage without reductions, `name` in its place, with one of its axes behind the others; NULL where that cannot be. It
  * is not verified: who keeps it does that (program_verify). */
-struct program *program_turned(const struct program *p, int stage, int axis, const char *name);
+struct program *program_transposed(const struct program *p, int stage, int axis, const char *name);
 
 /* Axes beside each other that are so wherever they occur, in inputs and outputs, too, are one, but for the first
  * output's first axis: tensors have fewer axes and lie in memory as before. NULL where there are none. */

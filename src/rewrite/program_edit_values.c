@@ -147,9 +147,9 @@ canvas_status read_straight(struct lexer *lx, struct change *c) {
   return lexer_fail(lx, &at, "the load has no index of few straight pieces along that axis alone");
 }
 
-canvas_status read_turn(struct lexer *lx, struct change *c) {
+canvas_status read_transpose(struct lexer *lx, struct change *c) {
   const struct token at = lx->token;
-  c->kind = CHANGE_TURN;
+  c->kind = CHANGE_TRANSPOSE;
   TRY(read_tensor(lx, c->from, "the stage whose axes change their order", &c->tensor));
   const struct program_tensor *t = &c->from->tensors.data[c->tensor];
   const char *why = t->reductions ? "reduces, its axes stay" : not_inlined(c->from, c->tensor);

@@ -26,9 +26,9 @@ canvas_status program_inline_data_movement(canvas_context *ctx, const struct pro
   return change_finish(ctx, &c, out);
 }
 
-struct program *program_turned(const struct program *p, int stage, int axis, const char *name) {
+struct program *program_transposed(const struct program *p, int stage, int axis, const char *name) {
   if (p->tensors.data[stage].reductions || not_inlined(p, stage)) return NULL;
-  struct change c = change_open(CHANGE_TURN, p);
+  struct change c = change_open(CHANGE_TRANSPOSE, p);
   c.tensor = stage;
   c.axis = axis;
   c.name = name;

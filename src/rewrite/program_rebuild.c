@@ -99,13 +99,14 @@ static int load_tile(const struct change *c, struct program *to, int rank, const
 }
 
 /* Where an axis of a tensor is once `last` is behind the others. */
-static int turned_place(int axis, int rank, int last) {
+static int transposed_place(int axis, int rank, int last) {
   return axis == last ? rank - 1 : axis - (axis > last);
 }
 
-static int load_turned(const struct change *c, struct program *to, int rank, const int *indices) {
+static int load_transposed(const struct change *c, struct program *to, int rank,
+                           const int *indices) {
   int places[PROGRAM_AXES];
-  for (int i = 0; i < rank; i++) places[turned_place(i, rank, c->axis)] = indices[i];
+  for (int i = 0; i < rank; i++) places[transposed_place(i, rank, c->axis)] = indices[i];
   return px_load(to, c->fresh, rank, places);
 }
 
@@ -120,7 +121,7 @@ static int load_changed(struct program *to, int tensor, int rank, const int *ind
   if (tensor != c->tensor || !c->active) return px_load(to, c->number[tensor], rank, indices);
   if (c->kind == CHANGE_CACHE_READ) return px_load(to, c->fresh, rank, indices);
   if (c->kind == CHANGE_OVERLAP) return load_tile(c, to, rank, indices);
-  if (c->kind == CHANGE_TURN) return load_turned(c, to, rank, indices);
+  if (c->kind == CHANGE_TRANSPOSE) return load_transposed(c, to, rank, indices);
   layout_place(&c->layout, to, indices, places);
   return px_load(to, c->fresh, c->layout.rank, places);
 }
@@ -314,20 +315,20 @@ static int packed_stage(struct change *c) {
 }
 
 /* What the stage computes, with an axis of it last. */
-static int turned_stage(struct change *c) {
+static int transposed_stage(struct change *c) {
   const struct program_tensor *t = &c->from->tensors.data[c->tensor];
   const char *names[PROGRAM_AXES];
   int64_t sizes[PROGRAM_AXES];
   int axis[PROGRAM_AXES];
   struct px_map map = {.axis = axis, .load = load_changed, .data = c};
   for (int i = 0; i < t->rank; i++) {
-    int place = turned_place(i, t->rank, c->axis);
+    int place = transposed_place(i, t->rank, c->axis);
     names[place] = t->axes[i].name;
     sizes[place] = t->axes[i].size;
   }
   int made = program_stage(c->to, c->name, t->dtype, t->rank, names, sizes);
   for (int i = 0; i < t->rank; i++)
-    axis[i] = program_axis(c->to, made, turned_place(i, t->rank, c->axis));
+    axis[i] = program_axis(c->to, made, transposed_place(i, t->rank, c->axis));
   program_define(c->to, made, px_copy(c->to, c->from, t->body, &map));
   return made;
 }
@@ -366,9 +367,9 @@ static int overlap_stage(struct change *c) {
 static void begin_tensor(struct change *c, int i) {
   if (c->kind == CHANGE_CACHE_READ && i == c->reader)
     c->fresh = copying_stage(c, c->tensor, c->name, c->number[c->tensor]);
-  bool laid_out = c->kind == CHANGE_PACK || c->kind == CHANGE_TURN;
+  bool laid_out = c->kind == CHANGE_PACK || c->kind == CHANGE_TRANSPOSE;
   if (laid_out && c->fresh < 0 && stage_loads(c->from, i, c->tensor))
-    c->fresh = c->kind == CHANGE_PACK ? packed_stage(c) : turned_stage(c);
+    c->fresh = c->kind == CHANGE_PACK ? packed_stage(c) : transposed_stage(c);
   struct px_map map = {.load = load_changed, .data = c};
   if (outlines(c) && i == c->reader) c->fresh = outline_stage(c, &map);
   if (c->kind == CHANGE_OVERLAP && i == c->reader) c->fresh = overlap_stage(c);
@@ -382,7 +383,7 @@ void program_rebuild(struct change *c) {
   for (int i = 0; i < c->from->tensors.count && !c->to->failed; i++) {
     const char *name = c->from->tensors.data[i].name;
     begin_tensor(c, i);
-    bool replaced = c->kind == CHANGE_TURN ||
+    bool replaced = c->kind == CHANGE_TRANSPOSE ||
                     (c->kind == CHANGE_OVERLAP && is_only_consumer(c->from, i, c->reader));
     if (c->inlined[i] || (i == c->tensor && replaced)) continue;
     if (c->kind == CHANGE_CACHE_WRITE && i == c->tensor)

@@ -19,7 +19,7 @@ enum change_kind {
   CHANGE_OUTLINE,
   CHANGE_RECIPROCAL,
   CHANGE_STRAIGHT,
-  CHANGE_TURN,
+  CHANGE_TRANSPOSE,
   CHANGE_WINOGRAD,
   CHANGE_MERGE,
   CHANGE_NORMALIZE
@@ -72,7 +72,7 @@ struct change {
   const char *name;        /* of the new stage */
   enum program_dtype type; /* CHANGE_TYPE */
   struct layout layout;    /* CHANGE_PACK */
-  int axis;      /* of `tensor`: CHANGE_RFACTOR: a reduction; CHANGE_TURN: what becomes last */
+  int axis;      /* of `tensor`: CHANGE_RFACTOR: a reduction; CHANGE_TRANSPOSE: what becomes last */
   int64_t lanes; /* ... so many partial sums */
   struct window window;      /* CHANGE_OVERLAP */
   struct winograd *winograd; /* CHANGE_WINOGRAD: by tensor */
@@ -101,7 +101,7 @@ canvas_status change_finish(canvas_context *ctx, struct change *c, struct progra
 /* program_edit_values.c: the edits of values of a stage, where the lexer stands behind their word. */
 canvas_status read_outline(struct lexer *lx, struct change *c, enum change_kind kind, bool apart);
 canvas_status read_straight(struct lexer *lx, struct change *c);
-canvas_status read_turn(struct lexer *lx, struct change *c);
+canvas_status read_transpose(struct lexer *lx, struct change *c);
 /* edit_names.c: a tensor by its name; `as NAME`, which no tensor has. */
 canvas_status read_tensor(struct lexer *lx, const struct program *p, const char *wanted,
                           int *tensor);
