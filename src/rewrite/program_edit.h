@@ -75,7 +75,7 @@ canvas_status program_replay(canvas_context *ctx, const struct program *p, const
 /* ---- edits by hand, whose texts are as above ---- */
 
 /* Every convolution that the edit `winograd` takes, with tiles of 2 or 4; NULL where there is none. */
-struct program *winograd_of(const struct program *p, int tile);
+struct program *program_with_winograd(const struct program *p, int tile);
 
 /* Stages that only move data, one load, or a number where the indices say so, are inlined; and what
  * an output only copies is computed by the output, where nothing else loads it. */

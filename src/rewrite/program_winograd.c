@@ -168,7 +168,7 @@ void take_winograd(struct change *c, int stage, const struct winograd *w) {
   if (w->tile > c->to->winograd) c->to->winograd = w->tile;
 }
 
-struct program *winograd_of(const struct program *p, int tile) {
+struct program *program_with_winograd(const struct program *p, int tile) {
   struct change c = change_open(CHANGE_WINOGRAD, p);
   struct program *out = NULL;
   canvas_context ctx;

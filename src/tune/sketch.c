@@ -454,7 +454,7 @@ static void add_row_by_row(struct maker *m, const struct program *given) {
 }
 
 static void add_winograd(struct maker *m, const struct program *given, int tile) {
-  struct program *p = winograd_of(given, tile);
+  struct program *p = program_with_winograd(given, tile);
   char rule[32];
   if (!p) return;
   struct schedule *s = winograd_nest(p, m->machine);
