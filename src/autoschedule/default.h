@@ -403,7 +403,7 @@ struct default_edited {
 double default_cycles(const struct program *p, const struct machine *machine,
                       enum default_keeps kept);
 
-/* The program with merged axes (program_merged), where it takes less then by the formula; NULL: it does not. */
+/* The program with merged axes (program_merge_axes), where it takes less then by the formula; NULL: it does not. */
 struct program *default_merged(const struct program *p, const struct machine *machine);
 
 /* The program after the edits, merged axes among them; NULL where it stays as it is. */

@@ -64,7 +64,7 @@ static int rebuilt(struct program *p, int expr) {
   return same || p->failed ? expr : px_raw(p, n.op, arg[0], arg[1], arg[2], 0, 0);
 }
 
-struct program *program_normalized(const struct program *p) {
+struct program *program_normalize_conditions(const struct program *p) {
   struct program *out = program_copy(p);
   bool changed = false;
   for (int i = 0; i < out->tensors.count && !out->failed; i++) {

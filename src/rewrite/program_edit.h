@@ -93,7 +93,7 @@ canvas_status program_reciprocal(canvas_context *ctx, const struct program *p, i
 
 /* The load `node` of a stage, one of whose indices depends on the axis alone, as a load for each of few straight
  * pieces of it (index_pieces.h), or for the one that is most of it beside what it was; NULL where there are none. */
-struct program *program_straight(const struct program *p, int stage, int node, int axis);
+struct program *program_split_load(const struct program *p, int stage, int node, int axis);
 
 /* A stage without reductions, `name` in its place, with one of its axes behind the others; NULL where that cannot be. It
  * is not verified: who keeps it does that (program_verify). */
@@ -101,6 +101,6 @@ struct program *program_transposed(const struct program *p, int stage, int axis,
 
 /* Axes beside each other that are so wherever they occur, in inputs and outputs, too, are one, but for the first
  * output's first axis: tensors have fewer axes and lie in memory as before. NULL where there are none. */
-struct program *program_merged(const struct program *p);
+struct program *program_merge_axes(const struct program *p);
 
 #endif

@@ -402,7 +402,8 @@ void program_rebuild(struct change *c) {
 /* The program that another file makes as a whole. */
 static struct program *made_elsewhere(struct change *c) {
   program_free(c->to);
-  c->to = c->kind == CHANGE_MERGE ? program_merged(c->from) : program_normalized(c->from);
+  c->to =
+      c->kind == CHANGE_MERGE ? program_merge_axes(c->from) : program_normalize_conditions(c->from);
   change_close(c);
   return c->to;
 }

@@ -115,7 +115,7 @@ bool find_straight(struct change *c, int axis);
  * number of fp32, and a bound of rounding has room for one product more. */
 bool has_reciprocal(const struct program *p, int expr);
 /* program_conditions.c: see the edit `normalize conditions`; NULL: they are all so. */
-struct program *program_normalized(const struct program *p);
+struct program *program_normalize_conditions(const struct program *p);
 
 /* outlined_stage.c: in c->to the stage of c->axes that computes c->node, and the load of it for the
  * reader's axes. */

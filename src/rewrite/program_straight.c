@@ -72,7 +72,7 @@ bool find_straight(struct change *c, int axis) {
   return find_pieces(p, index, axis, p->tensors.data[c->reader].axes[axis].size, &c->straight);
 }
 
-struct program *program_straight(const struct program *p, int stage, int node, int axis) {
+struct program *program_split_load(const struct program *p, int stage, int node, int axis) {
   struct change c = change_open(CHANGE_STRAIGHT, p);
   struct program *out = NULL;
   canvas_context ctx;
