@@ -147,7 +147,8 @@ static canvas_status check_streamed(const struct binder *b, int index) {
   for (int i = 0; i < b->reads.count; i++)
     if (b->reads.data[i].producer == index)
       return reject(b, stage_place(b, stage), "':stream' output '%s' is read by '%s'",
-                    stage_name(b, stage), stage_name(b, &b->tree->stages[b->reads.data[i].reader]));
+                    stage_name(b, stage),
+                    stage_name(b, &b->tree->stages[b->reads.data[i].consumer]));
   return CANVAS_OK;
 }
 

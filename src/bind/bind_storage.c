@@ -18,9 +18,9 @@ int64_t storage_bytes(const struct storage *s) {
 
 /* ---- what no output needs ---- */
 
-static void mark_read(struct binder *b, int reader, bool *alive) {
+static void mark_read(struct binder *b, int consumer, bool *alive) {
   for (int i = 0; i < b->reads.count; i++)
-    if (b->reads.data[i].reader == reader) alive[b->reads.data[i].producer] = true;
+    if (b->reads.data[i].consumer == consumer) alive[b->reads.data[i].producer] = true;
 }
 
 /* Readers stand behind what they read. */

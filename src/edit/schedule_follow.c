@@ -78,14 +78,14 @@ static void add_plain(struct follower *f, int tensor, int before) {
   change_attach(f->s, top, 0, before);
 }
 
-/* The first node of the root that has a reader of the edited program's tensor in it. */
-static int first_reader(const struct follower *f, int tensor) {
+/* The first node of the root that has a consumer of the edited program's tensor in it. */
+static int first_consumer(const struct follower *f, int tensor) {
   for (int child = node_at(f, 0)->first; child >= 0; child = node_at(f, child)->next)
     for (int i = 0; i < f->tree->count; i++) {
       const struct bound_stage *stage = &f->tree->stages[i];
       const char *name = node_at(f, stage->node)->leaf.stage;
-      int reader = program_find(f->edited, name);
-      bool reads = reader >= 0 && stage_loads(f->edited, reader, tensor);
+      int consumer = program_find(f->edited, name);
+      bool reads = consumer >= 0 && stage_loads(f->edited, consumer, tensor);
       if (reads && root_of(f, stage->node) == child) return child;
     }
   return -1;
@@ -272,7 +272,7 @@ static canvas_status follow_rfactor(canvas_context *ctx, struct follower *f) {
 
 /* ---- tiles that overlap ---------------------------------------------------------------------- */
 
-/* The first levels of the reader's axis, so many that the others are one tile; a level of one tile is
+/* The first levels of the consumer's axis, so many that the others are one tile; a level of one tile is
  * split off where the axis has one; 0: there are none. */
 static int tile_levels(struct follower *f, int leaf, int own) {
   const struct schedule_axis *axis = &node_at(f, leaf)->leaf.axes.data[own];
@@ -326,13 +326,13 @@ static bool has_vector(const struct follower *f) {
   return step && step->axis == last && step->extent == old_tensor(f)->axes[last].size;
 }
 
-/* A tile in loops of its own where the loops over tiles of its reader stand, or with `levels` 0 all of
+/* A tile in loops of its own where the loops over tiles of its consumer stand, or with `levels` 0 all of
  * them at the root. */
-static void add_tile(struct follower *f, int reader, int own, int levels) {
+static void add_tile(struct follower *f, int consumer, int own, int levels) {
   int tensor = program_find(f->edited, f->change.name);
   const struct program_tensor *t = &f->edited->tensors.data[tensor];
-  int parent = levels ? rise(f, loop_around(f, reader, own, levels)) : 0, node = parent, top = -1;
-  int level[PROGRAM_AXES], before = levels ? reader : first_reader(f, tensor);
+  int parent = levels ? rise(f, loop_around(f, consumer, own, levels)) : 0, node = parent, top = -1;
+  int level[PROGRAM_AXES], before = levels ? consumer : first_consumer(f, tensor);
   bool vector = levels && has_vector(f);
   while (levels && node_at(f, before)->parent != parent) before = node_at(f, before)->parent;
   for (int i = levels > 0; i < t->rank + t->reductions + vector; i++) {
@@ -352,7 +352,7 @@ static void add_tile(struct follower *f, int reader, int own, int levels) {
       cover(f, leaf, t->axes[i].name, level[i]);
       continue;
     }
-    const struct schedule_axis outer = node_at(f, reader)->leaf.axes.data[own];
+    const struct schedule_axis outer = node_at(f, consumer)->leaf.axes.data[own];
     struct schedule_axis *axis = schedule_add_axis(f->s, leaf, t->axes[0].name);
     for (int j = 0; j < levels; j++) axis->level[axis->count++] = outer.level[j];
   }
@@ -360,28 +360,28 @@ static void add_tile(struct follower *f, int reader, int own, int levels) {
 }
 
 static canvas_status follow_overlap(canvas_context *ctx, struct follower *f) {
-  int at = loop_tree_stage(f->tree, f->change.reader), own = f->change.window.own;
+  int at = loop_tree_stage(f->tree, f->change.consumer), own = f->change.window.own;
   const struct program_tensor *t = old_tensor(f);
   for (int i = t->rank; i < t->rank + t->reductions; i++)
     if (t->axes[i].low >= 0)
       return fail(ctx, CANVAS_BAD_INPUT,
                   "'%s' sums from one index to another: say in the schedule where its tiles are",
                   t->name);
-  int reader = f->tree->stages[at].node;
-  int levels = f->vectors ? tile_levels(f, reader, own) : 0;
-  if (is_only_consumer(f->change.from, f->change.tensor, f->change.reader))
+  int consumer = f->tree->stages[at].node;
+  int levels = f->vectors ? tile_levels(f, consumer, own) : 0;
+  if (is_only_consumer(f->change.from, f->change.tensor, f->change.consumer))
     change_detach(f->s, leaf_of(f));
-  add_tile(f, reader, own, levels);
+  add_tile(f, consumer, own, levels);
   return CANVAS_OK;
 }
 
 /* ---- a copy that sums in the place of what it copied ------------------------------------------- */
 
-/* The only reader of the tensor. */
-static int reader_of(const struct program *p, int tensor) {
-  int reader = tensor + 1;
-  while (!stage_loads(p, reader, tensor)) reader++;
-  return reader;
+/* The only consumer of the tensor. */
+static int only_consumer(const struct program *p, int tensor) {
+  int consumer = tensor + 1;
+  while (!stage_loads(p, consumer, tensor)) consumer++;
+  return consumer;
 }
 
 /* The tensor's axis that the axis of its copy is; -1. */
@@ -456,7 +456,7 @@ static void open_vectors(struct follower *f) {
 
 static void follow_inline(struct follower *f) {
   if (!f->vectors) open_vectors(f);
-  int copy = old_tensor(f)->reductions ? reader_of(f->change.from, f->change.tensor) : -1;
+  int copy = old_tensor(f)->reductions ? only_consumer(f->change.from, f->change.tensor) : -1;
   int stage = copy < 0 ? -1 : loop_tree_stage(f->tree, copy);
   if (stage < 0)
     change_detach(f->s, leaf_of(f));
@@ -480,7 +480,7 @@ static canvas_status change_schedule(canvas_context *ctx, struct follower *f) {
     case CHANGE_CACHE_READ:
     case CHANGE_PACK: {
       int tensor = program_find(f->edited, f->change.name);
-      add_plain(f, tensor, first_reader(f, tensor));
+      add_plain(f, tensor, first_consumer(f, tensor));
       return CANVAS_OK;
     }
     case CHANGE_WINOGRAD:
@@ -495,7 +495,7 @@ static canvas_status change_schedule(canvas_context *ctx, struct follower *f) {
  * is a copy of it. */
 static bool concerns(const struct follower *f) {
   if (f->change.kind == CHANGE_TYPE) return false;
-  if (f->change.kind == CHANGE_OVERLAP) return loop_tree_stage(f->tree, f->change.reader) >= 0;
+  if (f->change.kind == CHANGE_OVERLAP) return loop_tree_stage(f->tree, f->change.consumer) >= 0;
   return old_tensor(f)->is_input || loop_tree_stage(f->tree, f->change.tensor) >= 0;
 }
 

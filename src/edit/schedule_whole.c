@@ -21,13 +21,13 @@ static int shared_root(const struct loop_tree *tree, int tensor, int other) {
   return a >= 0 && b >= 0 && root_in(tree, a) == root_in(tree, b) ? root_in(tree, a) : -1;
 }
 
-/* The stage, and first what it reads, leaves the loops that it shares with the reader. */
+/* The stage, and first what it reads, leaves the loops that it shares with the consumer. */
 static canvas_status move_out(canvas_context *ctx, struct loop_tree **tree, int tensor,
-                              int reader) {
+                              int consumer) {
   const struct program *p = (*tree)->program;
   for (int i = 0; i < tensor; i++)
-    if (stage_loads(p, tensor, i)) TRY(move_out(ctx, tree, i, reader));
-  int before = shared_root(*tree, tensor, reader);
+    if (stage_loads(p, tensor, i)) TRY(move_out(ctx, tree, i, consumer));
+  int before = shared_root(*tree, tensor, consumer);
   if (before < 0) return CANVAS_OK;
   struct loop_tree *moved;
   int stage = loop_tree_stage(*tree, tensor);
@@ -36,7 +36,7 @@ static canvas_status move_out(canvas_context *ctx, struct loop_tree **tree, int 
     TRY(edit_buffer(ctx, *tree, stage, 0, NULL, SCOPE_AUTO, &moved));
     loop_tree_free(*tree);
     *tree = moved;
-    before = shared_root(*tree, tensor, reader);
+    before = shared_root(*tree, tensor, consumer);
     TRY(edit_move(ctx, *tree, loop_tree_stage(*tree, tensor), 0, before, &moved));
   }
   loop_tree_free(*tree);

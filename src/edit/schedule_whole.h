@@ -1,4 +1,4 @@
-/* A stage that is computed within the loops of its readers is computed before them, in loops of its own at
+/* A stage that is computed within the loops of its consumers is computed before them, in loops of its own at
  * the root, and so is what it reads: a copy of all of it can stand between.
  *
  *     i, k =>            i, k =>

@@ -33,7 +33,7 @@ static int tile_of(const struct change *c) {
 
 /* ` Y X[c, w+1]`: a value of a stage. */
 static void print_value(const struct change *c, struct buf *out) {
-  buf_printf(out, " %s ", name_of(c, c->reader));
+  buf_printf(out, " %s ", name_of(c, c->consumer));
   program_print_expr(c->from, c->node, out);
 }
 
@@ -52,7 +52,7 @@ void change_print(const struct change *c, struct buf *out) {
     case CHANGE_STRAIGHT:
       buf_puts(out, "straight");
       print_value(c, out);
-      buf_printf(out, " %s", c->from->tensors.data[c->reader].axes[c->straight.axis].name);
+      buf_printf(out, " %s", c->from->tensors.data[c->consumer].axes[c->straight.axis].name);
       break;
     case CHANGE_TRANSPOSE:
       buf_printf(out, "turn %s %s as %s", name_of(c, c->tensor),

@@ -24,13 +24,14 @@ static canvas_status reject_indices(struct edit *e, const struct token *at) {
 }
 
 /* `X in Y` */
-static canvas_status read_reader(struct edit *e) {
+static canvas_status read_consumer(struct edit *e) {
   const struct program *p = e->change.from;
   struct token in = e->lx.token;
-  TRY(read_tensor(&e->lx, e->change.from, "the stage that reads it", &e->change.reader));
-  if (stage_loads(p, e->change.reader, e->change.tensor)) return CANVAS_OK;
+  TRY(read_tensor(&e->lx, e->change.from, "the stage that reads it", &e->change.consumer));
+  if (stage_loads(p, e->change.consumer, e->change.tensor)) return CANVAS_OK;
   return lexer_fail(&e->lx, &in, "'%.40s' does not load '%.40s'",
-                    p->tensors.data[e->change.reader].name, p->tensors.data[e->change.tensor].name);
+                    p->tensors.data[e->change.consumer].name,
+                    p->tensors.data[e->change.tensor].name);
 }
 
 static canvas_status read_cache(struct edit *e) {
@@ -40,7 +41,7 @@ static canvas_status read_cache(struct edit *e) {
   const struct program_tensor *t = &e->change.from->tensors.data[e->change.tensor];
   if (lexer_accept(&e->lx, "in")) {
     e->change.kind = CHANGE_CACHE_READ;
-    TRY(read_reader(e));
+    TRY(read_consumer(e));
   } else if (t->is_input) {
     return lexer_fail(&e->lx, &at,
                       "'%.40s' is an input: say for which stage, 'cache %.40s in STAGE as NAME'",
@@ -148,24 +149,24 @@ static canvas_status read_overlap(struct edit *e) {
   TRY(read_tensor(&e->lx, e->change.from, "the tensor that is read", &e->change.tensor));
   TRY(reject_indices(e, &first));
   TRY(lexer_expect(&e->lx, "in", "and the stage that reads it"));
-  TRY(read_reader(e));
+  TRY(read_consumer(e));
   const struct program_tensor *t = &p->tensors.data[e->change.tensor];
-  const struct program_tensor *reader = &p->tensors.data[e->change.reader];
+  const struct program_tensor *consumer = &p->tensors.data[e->change.consumer];
   struct token at = e->lx.token;
-  int own = reader->rank - 1;
+  int own = consumer->rank - 1;
   if (at.kind != TOKEN_NAME) return lexer_unexpected(&e->lx, "an axis of the stage that reads it");
-  while (own >= 0 && !lexer_is(&e->lx, reader->axes[own].name)) own--;
+  while (own >= 0 && !lexer_is(&e->lx, consumer->axes[own].name)) own--;
   if (own < 0)
-    return lexer_fail(&e->lx, &at, "'%.40s' has no axis '%.*s'", reader->name,
+    return lexer_fail(&e->lx, &at, "'%.40s' has no axis '%.*s'", consumer->name,
                       at.length < 40 ? at.length : 40, at.start);
-  const char *why = find_window(p, e->change.reader, e->change.tensor, own, w);
+  const char *why = find_window(p, e->change.consumer, e->change.tensor, own, w);
   if (why) return lexer_fail(&e->lx, &at, "'%.40s' %s", t->name, why);
   lexer_next(&e->lx);
   if (e->lx.token.kind != TOKEN_INTEGER) return lexer_unexpected(&e->lx, "the size of a tile");
   w->tile = e->lx.token.integer;
-  if (w->tile < 1 || w->tile > reader->axes[own].size)
+  if (w->tile < 1 || w->tile > consumer->axes[own].size)
     return lexer_fail(&e->lx, &e->lx.token, "a tile of axis '%.40s' has 1 to %lld places",
-                      reader->axes[own].name, (long long)reader->axes[own].size);
+                      consumer->axes[own].name, (long long)consumer->axes[own].size);
   lexer_next(&e->lx);
   return read_new_name(&e->lx, &e->change);
 }

@@ -108,7 +108,7 @@ static bool occurs(const struct program *p, int node, int axis) {
 
 /* The reduction axis that goes with this one; -1. */
 static int find_with(struct change *c, int axis, const bool *taken, struct pair *found) {
-  const struct program_tensor *t = &c->from->tensors.data[c->reader];
+  const struct program_tensor *t = &c->from->tensors.data[c->consumer];
   for (int i = t->rank; i < t->rank + t->reductions; i++) {
     if (taken[i] || t->axes[i].low >= 0 || !occurs(c->from, c->node, i)) continue;
     *found = (struct pair){.axis = axis, .with = i};
@@ -118,7 +118,7 @@ static int find_with(struct change *c, int axis, const bool *taken, struct pair 
 }
 
 static void add_axis(struct change *c, int axis, bool *taken) {
-  const struct program_tensor *t = &c->from->tensors.data[c->reader];
+  const struct program_tensor *t = &c->from->tensors.data[c->consumer];
   struct pair pair;
   int with = axis < t->rank && !c->apart ? find_with(c, axis, taken, &pair) : -1;
   struct outlined_axis *a = &c->axes[c->axis_count++];
@@ -136,7 +136,7 @@ static void add_axis(struct change *c, int axis, bool *taken) {
 /* The axes of the indices of the first load below, in its order: so the stage lies as what it loads. */
 static void add_loaded(struct change *c, int expr, bool *taken) {
   const struct px_node *n = &c->from->nodes.data[expr];
-  const struct program_tensor *t = &c->from->tensors.data[c->reader];
+  const struct program_tensor *t = &c->from->tensors.data[c->consumer];
   for (int i = 0; i < 3; i++)
     if (n->arg[i] >= 0) add_loaded(c, n->arg[i], taken);
   for (int i = 0; n->op == PX_LOAD && i < c->from->tensors.data[n->tensor].rank; i++)
@@ -146,7 +146,7 @@ static void add_loaded(struct change *c, int expr, bool *taken) {
 }
 
 void outline_axes(struct change *c) {
-  const struct program_tensor *t = &c->from->tensors.data[c->reader];
+  const struct program_tensor *t = &c->from->tensors.data[c->consumer];
   bool taken[PROGRAM_AXES] = {false};
   add_loaded(c, c->node, taken);
   for (int i = 0; i < t->rank + t->reductions; i++)
@@ -158,7 +158,7 @@ static canvas_status outline(canvas_context *ctx, const struct program *p, int s
                              struct program **out) {
   struct change c = change_open(kind, p);
   c.tensor = -1;
-  c.reader = stage;
+  c.consumer = stage;
   c.node = node;
   c.name = name;
   c.apart = apart;

@@ -182,12 +182,12 @@ static void define_as(struct change *c, int made, int stage, const int *own, boo
   }
   for (int i = t->rank; i < t->rank + t->reductions; i++)
     axis[i] = copy_reduction(c, made, t->reducer, &t->axes[i], &map);
-  if (outlines(c) && stage == c->reader) {
+  if (outlines(c) && stage == c->consumer) {
     map.replaced = c->node + 1;
     map.by = outline_load(c, axis);
     map.divides = c->kind == CHANGE_RECIPROCAL;
   }
-  if (c->kind == CHANGE_STRAIGHT && stage == c->reader) {
+  if (c->kind == CHANGE_STRAIGHT && stage == c->consumer) {
     map.by = straight_load(c, &map);
     map.replaced = c->node + 1;
   }
@@ -337,7 +337,7 @@ static int transposed_stage(struct change *c) {
 static int overlap_stage(struct change *c) {
   const struct program_tensor *t = &c->from->tensors.data[c->tensor];
   const struct window *w = &c->window;
-  int64_t size = c->from->tensors.data[c->reader].axes[w->own].size;
+  int64_t size = c->from->tensors.data[c->consumer].axes[w->own].size;
   const char *names[PROGRAM_AXES + 1];
   int64_t sizes[PROGRAM_AXES + 1];
   int axis[PROGRAM_AXES];
@@ -365,17 +365,17 @@ static int overlap_stage(struct change *c) {
 
 /* What stands before tensor i of `from`: the copy that it will read. */
 static void begin_tensor(struct change *c, int i) {
-  if (c->kind == CHANGE_CACHE_READ && i == c->reader)
+  if (c->kind == CHANGE_CACHE_READ && i == c->consumer)
     c->fresh = copying_stage(c, c->tensor, c->name, c->number[c->tensor]);
   bool laid_out = c->kind == CHANGE_PACK || c->kind == CHANGE_TRANSPOSE;
   if (laid_out && c->fresh < 0 && stage_loads(c->from, i, c->tensor))
     c->fresh = c->kind == CHANGE_PACK ? packed_stage(c) : transposed_stage(c);
   struct px_map map = {.load = load_changed, .data = c};
-  if (outlines(c) && i == c->reader) c->fresh = outline_stage(c, &map);
-  if (c->kind == CHANGE_OVERLAP && i == c->reader) c->fresh = overlap_stage(c);
+  if (outlines(c) && i == c->consumer) c->fresh = outline_stage(c, &map);
+  if (c->kind == CHANGE_OVERLAP && i == c->consumer) c->fresh = overlap_stage(c);
   if (c->kind == CHANGE_BORDER && c->name && i == c->tensor) c->fresh = beyond_stage(c, &map);
   bool one = c->kind == CHANGE_CACHE_READ || c->kind == CHANGE_OVERLAP;
-  c->active = one ? i == c->reader : c->fresh >= 0 && c->kind != CHANGE_BORDER;
+  c->active = one ? i == c->consumer : c->fresh >= 0 && c->kind != CHANGE_BORDER;
 }
 
 void program_rebuild(struct change *c) {
@@ -384,7 +384,7 @@ void program_rebuild(struct change *c) {
     const char *name = c->from->tensors.data[i].name;
     begin_tensor(c, i);
     bool replaced = c->kind == CHANGE_TRANSPOSE ||
-                    (c->kind == CHANGE_OVERLAP && is_only_consumer(c->from, i, c->reader));
+                    (c->kind == CHANGE_OVERLAP && is_only_consumer(c->from, i, c->consumer));
     if (c->inlined[i] || (i == c->tensor && replaced)) continue;
     if (c->kind == CHANGE_CACHE_WRITE && i == c->tensor)
       c->number[i] = copying_stage(c, i, name, copy_tensor(c, i, c->name));

@@ -64,7 +64,7 @@ struct change {
   struct program *to; /* new; empty until program_rebuild */
   int tensor;         /* of `from`: what is changed */
   const char *text;   /* of the edit, in the arena of `to`; NULL: change_print has it */
-  int reader; /* CHANGE_CACHE_READ, ... OVERLAP, OUTLINE, RECIPROCAL, STRAIGHT: the stage that reads it */
+  int consumer; /* CHANGE_CACHE_READ, ... OVERLAP, OUTLINE, RECIPROCAL, STRAIGHT: the stage that reads it */
   int node; /* CHANGE_OUTLINE, ... RECIPROCAL, STRAIGHT: of its expression, and all that are the same */
   struct outlined_axis axes[PROGRAM_AXES];
   int axis_count;
@@ -118,7 +118,7 @@ bool has_reciprocal(const struct program *p, int expr);
 struct program *program_normalize_conditions(const struct program *p);
 
 /* outlined_stage.c: in c->to the stage of c->axes that computes c->node, and the load of it for the
- * reader's axes. */
+ * consumer's axes. */
 int outline_stage(struct change *c, const struct px_map *map);
 int outline_load(struct change *c, const int *axis);
 

@@ -69,7 +69,7 @@ bool find_straight(struct change *c, int axis) {
   c->straight.at = index_of(p, c->node, axis);
   if (c->straight.at < 0) return false;
   int index = p->indices.data[p->nodes.data[c->node].first + c->straight.at];
-  return find_pieces(p, index, axis, p->tensors.data[c->reader].axes[axis].size, &c->straight);
+  return find_pieces(p, index, axis, p->tensors.data[c->consumer].axes[axis].size, &c->straight);
 }
 
 struct program *program_split_load(const struct program *p, int stage, int node, int axis) {
@@ -77,7 +77,7 @@ struct program *program_split_load(const struct program *p, int stage, int node,
   struct program *out = NULL;
   canvas_context ctx;
   c.tensor = -1;
-  c.reader = stage;
+  c.consumer = stage;
   c.node = node;
   if (find_straight(&c, axis)) {
     if (change_finish(&ctx, &c, &out) != CANVAS_OK) return NULL;
