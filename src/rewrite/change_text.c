@@ -45,7 +45,9 @@ void change_print(const struct change *c, struct buf *out) {
       break;
     case CHANGE_OUTLINE:
     case CHANGE_RECIPROCAL:
-      buf_puts(out, c->kind == CHANGE_RECIPROCAL ? "reciprocal" : c->apart ? "columns" : "outline");
+      buf_puts(out, c->kind == CHANGE_RECIPROCAL ? "reciprocal"
+                    : c->columns                 ? "columns"
+                                                 : "outline");
       print_value(c, out);
       buf_printf(out, " as %s", c->name);
       break;

@@ -109,10 +109,11 @@ static canvas_status check_divisor(struct lexer *lx, const struct token *at,
   return CANVAS_OK;
 }
 
-canvas_status read_outline(struct lexer *lx, struct change *c, enum change_kind kind, bool apart) {
+canvas_status read_outline(struct lexer *lx, struct change *c, enum change_kind kind,
+                           bool columns) {
   const struct token at = lx->token;
   c->kind = kind;
-  c->apart = apart;
+  c->columns = columns;
   TRY(read_value(lx, c));
   TRY(check_bounds(lx, &at, c));
   if (kind == CHANGE_RECIPROCAL) TRY(check_divisor(lx, &at, c));

@@ -68,7 +68,7 @@ struct change {
   int node; /* CHANGE_OUTLINE, ... RECIPROCAL, STRAIGHT: of its expression, and all that are the same */
   struct outlined_axis axes[PROGRAM_AXES];
   int axis_count;
-  bool apart;              /* ... none is a sum of two: CHANGE_OUTLINE */
+  bool columns;            /* none is a sum of two: CHANGE_OUTLINE */
   const char *name;        /* of the new stage */
   enum program_dtype type; /* CHANGE_TYPE */
   struct layout layout;    /* CHANGE_PACK */
@@ -99,7 +99,7 @@ struct program *change_make(struct change *c);
 canvas_status change_finish(canvas_context *ctx, struct change *c, struct program **out);
 
 /* program_edit_values.c: the edits of values of a stage, where the lexer stands behind their word. */
-canvas_status read_outline(struct lexer *lx, struct change *c, enum change_kind kind, bool apart);
+canvas_status read_outline(struct lexer *lx, struct change *c, enum change_kind kind, bool columns);
 canvas_status read_straight(struct lexer *lx, struct change *c);
 canvas_status read_transpose(struct lexer *lx, struct change *c);
 /* edit_names.c: a tensor by its name; `as NAME`, which no tensor has. */

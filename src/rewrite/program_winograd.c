@@ -10,7 +10,7 @@
 /* How far one step of two axes moves the indices of an expression. */
 struct steps {
   int64_t own, window; /* of the first index that either moves; 0: none does */
-  bool apart;          /* they move another one in another proportion, or are no sum there */
+  bool conflict;       /* they move another one in another proportion, or are no sum there */
 };
 
 static void see_index(const struct program *p, int expr, int own, int window, struct steps *s) {
@@ -19,14 +19,14 @@ static void see_index(const struct program *p, int expr, int own, int window, st
   if (!px_mentions(p, expr, own) && !px_mentions(p, expr, window)) return;
   if (!affine_of(p, expr, &sum) || !affine_stride(p, &sum, own, &a) ||
       !affine_stride(p, &sum, window, &b)) {
-    s->apart = true;
+    s->conflict = true;
     return;
   }
   if (!s->own && !s->window) {
     s->own = a;
     s->window = b;
   }
-  if ((a == b) != (s->own == s->window)) s->apart = true;
+  if ((a == b) != (s->own == s->window)) s->conflict = true;
 }
 
 static void see_steps(const struct program *p, int expr, int own, int window, struct steps *s) {
@@ -62,7 +62,7 @@ static int moved_with(struct finder *f, int window) {
     see_steps(p, f->w->image, own, window, &s);
     if (f->w->around >= 0) see_steps(p, p->nodes.data[f->w->around].arg[0], own, window, &s);
     if (!s.own || !s.window || (f->pairs && own == f->w->own[0])) continue;
-    if (!s.apart && s.own == s.window && !px_mentions(p, f->w->weights, own)) return own;
+    if (!s.conflict && s.own == s.window && !px_mentions(p, f->w->weights, own)) return own;
     f->stretched = true;
   }
   return -1;
