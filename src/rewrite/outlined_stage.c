@@ -60,5 +60,5 @@ int outline_load(struct change *c, const int *axis) {
       indices[i] =
           px_add(c->to, indices[i], px_mul(c->to, axis[a->with], px_int(c->to, a->with_step)));
   }
-  return px_load(c->to, c->fresh, c->axis_count, indices);
+  return px_load(c->to, c->new_stage, c->axis_count, indices);
 }

@@ -143,6 +143,6 @@ int beyond_load(struct change *c, const int *axis) {
   for (int i = t->rank; i < t->rank + t->reductions; i++)
     if (c->beyond.summed >> i & 1)
       first = px_and(c->to, first, px_compare(c->to, PX_LT, axis[i], px_int(c->to, 1)));
-  int load = px_load(c->to, c->fresh, count, indices);
+  int load = px_load(c->to, c->new_stage, count, indices);
   return px_select(c->to, first, load, px_number(c->to, 0));
 }

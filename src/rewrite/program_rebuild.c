@@ -84,7 +84,7 @@ static int load_tile(const struct change *c, struct program *to, int rank, const
   int place[PROGRAM_AXES + 1], axis = indices[w->axis], tile = px_int(to, w->tile), y = -1;
   struct affine a;
   memcpy(place + 1, indices, (size_t)rank * sizeof *place);
-  if (to->failed || !affine_of(to, axis, &a)) return px_load(to, c->fresh, rank + 1, place);
+  if (to->failed || !affine_of(to, axis, &a)) return px_load(to, c->new_stage, rank + 1, place);
   for (int i = a.count - 1; i >= 0; i--) {
     const struct px_node *n = &to->nodes.data[a.term[i].expr];
     if (n->op != PX_AXIS || n->integer != w->own) continue;
@@ -95,7 +95,7 @@ static int load_tile(const struct change *c, struct program *to, int rank, const
   int inner = px_mul(to, px_mod(to, y, tile), px_int(to, w->step));
   place[0] = px_div(to, y, tile);
   place[1 + w->axis] = px_add(to, inner, affine_expr(to, &a));
-  return px_load(to, c->fresh, rank + 1, place);
+  return px_load(to, c->new_stage, rank + 1, place);
 }
 
 /* Where an axis of a tensor is once `last` is behind the others. */
@@ -107,7 +107,7 @@ static int load_transposed(const struct change *c, struct program *to, int rank,
                            const int *indices) {
   int places[PROGRAM_AXES];
   for (int i = 0; i < rank; i++) places[transposed_place(i, rank, c->axis)] = indices[i];
-  return px_load(to, c->fresh, rank, places);
+  return px_load(to, c->new_stage, rank, places);
 }
 
 /* A load of `from`, its indices copied already. */
@@ -119,11 +119,11 @@ static int load_changed(struct program *to, int tensor, int rank, const int *ind
     return px_copy(to, c->from, c->from->tensors.data[tensor].body, &map);
   }
   if (tensor != c->tensor || !c->active) return px_load(to, c->number[tensor], rank, indices);
-  if (c->kind == CHANGE_CACHE_READ) return px_load(to, c->fresh, rank, indices);
+  if (c->kind == CHANGE_CACHE_READ) return px_load(to, c->new_stage, rank, indices);
   if (c->kind == CHANGE_OVERLAP) return load_tile(c, to, rank, indices);
   if (c->kind == CHANGE_TRANSPOSE) return load_transposed(c, to, rank, indices);
   layout_place(&c->layout, to, indices, places);
-  return px_load(to, c->fresh, c->layout.rank, places);
+  return px_load(to, c->new_stage, c->layout.rank, places);
 }
 
 static int new_tensor(struct change *c, const struct program_tensor *t, const char *name,
@@ -366,16 +366,16 @@ static int overlap_stage(struct change *c) {
 /* What stands before tensor i of `from`: the copy that it will read. */
 static void begin_tensor(struct change *c, int i) {
   if (c->kind == CHANGE_CACHE_READ && i == c->consumer)
-    c->fresh = copying_stage(c, c->tensor, c->name, c->number[c->tensor]);
+    c->new_stage = copying_stage(c, c->tensor, c->name, c->number[c->tensor]);
   bool laid_out = c->kind == CHANGE_PACK || c->kind == CHANGE_TRANSPOSE;
-  if (laid_out && c->fresh < 0 && stage_loads(c->from, i, c->tensor))
-    c->fresh = c->kind == CHANGE_PACK ? packed_stage(c) : transposed_stage(c);
+  if (laid_out && c->new_stage < 0 && stage_loads(c->from, i, c->tensor))
+    c->new_stage = c->kind == CHANGE_PACK ? packed_stage(c) : transposed_stage(c);
   struct px_map map = {.load = load_changed, .data = c};
-  if (outlines(c) && i == c->consumer) c->fresh = outline_stage(c, &map);
-  if (c->kind == CHANGE_OVERLAP && i == c->consumer) c->fresh = overlap_stage(c);
-  if (c->kind == CHANGE_BORDER && c->name && i == c->tensor) c->fresh = beyond_stage(c, &map);
+  if (outlines(c) && i == c->consumer) c->new_stage = outline_stage(c, &map);
+  if (c->kind == CHANGE_OVERLAP && i == c->consumer) c->new_stage = overlap_stage(c);
+  if (c->kind == CHANGE_BORDER && c->name && i == c->tensor) c->new_stage = beyond_stage(c, &map);
   bool one = c->kind == CHANGE_CACHE_READ || c->kind == CHANGE_OVERLAP;
-  c->active = one ? i == c->consumer : c->fresh >= 0 && c->kind != CHANGE_BORDER;
+  c->active = one ? i == c->consumer : c->new_stage >= 0 && c->kind != CHANGE_BORDER;
 }
 
 void program_rebuild(struct change *c) {

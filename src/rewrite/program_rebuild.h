@@ -80,7 +80,7 @@ struct change {
   struct straight straight;  /* CHANGE_STRAIGHT */
   bool *inlined;             /* CHANGE_INLINE: by tensor */
   int *number;               /* the tensors of `to` that stand for those of `from` */
-  int fresh;                 /* the new stage, -1 until there is one */
+  int new_stage;             /* the new stage, -1 until there is one */
   bool active;               /* loads of `tensor` in the stage that is built now are others */
 };
 
