@@ -118,7 +118,7 @@ static int load_changed(struct program *to, int tensor, int rank, const int *ind
     struct px_map map = {.axis = indices, .load = load_changed, .data = data};
     return px_copy(to, c->from, c->from->tensors.data[tensor].body, &map);
   }
-  if (tensor != c->tensor || !c->active) return px_load(to, c->number[tensor], rank, indices);
+  if (tensor != c->tensor || !c->redirected) return px_load(to, c->number[tensor], rank, indices);
   if (c->kind == CHANGE_CACHE_READ) return px_load(to, c->new_stage, rank, indices);
   if (c->kind == CHANGE_OVERLAP) return load_tile(c, to, rank, indices);
   if (c->kind == CHANGE_TRANSPOSE) return load_transposed(c, to, rank, indices);
@@ -375,7 +375,7 @@ static void begin_tensor(struct change *c, int i) {
   if (c->kind == CHANGE_OVERLAP && i == c->consumer) c->new_stage = overlap_stage(c);
   if (c->kind == CHANGE_BORDER && c->name && i == c->tensor) c->new_stage = beyond_stage(c, &map);
   bool one = c->kind == CHANGE_CACHE_READ || c->kind == CHANGE_OVERLAP;
-  c->active = one ? i == c->consumer : c->new_stage >= 0 && c->kind != CHANGE_BORDER;
+  c->redirected = one ? i == c->consumer : c->new_stage >= 0 && c->kind != CHANGE_BORDER;
 }
 
 void program_rebuild(struct change *c) {

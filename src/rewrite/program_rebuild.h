@@ -81,7 +81,7 @@ struct change {
   bool *inlined;             /* CHANGE_INLINE: by tensor */
   int *number;               /* the tensors of `to` that stand for those of `from` */
   int new_stage;             /* the new stage, -1 until there is one */
-  bool active;               /* loads of `tensor` in the stage that is built now are others */
+  bool redirected;           /* loads of `tensor` in the stage that is built now are others */
 };
 
 /* program_edit.c: the change that an edit's text asks for; `to` is empty. To be closed in any case. */
