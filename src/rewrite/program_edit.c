@@ -218,7 +218,7 @@ static canvas_status read_border(struct edit *e) {
   e->change.kind = CHANGE_BORDER;
   TRY(read_tensor(&e->lx, e->change.from, "the stage whose border is left out", &e->change.tensor));
   const struct program_tensor *t = &e->change.from->tensors.data[e->change.tensor];
-  if (t->is_input || !border_multiplied(e->change.from, t->body))
+  if (t->is_input || !has_padded_product(e->change.from, t->body))
     return lexer_fail(
         &e->lx, &at,
         "'%.40s' multiplies nothing that is 0 where indices say so, inline such a stage", t->name);

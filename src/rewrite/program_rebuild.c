@@ -193,7 +193,7 @@ static void define_as(struct change *c, int made, int stage, const int *own, boo
   }
   int body = px_copy(c->to, c->from, t->body, &map);
   if (c->kind == CHANGE_BORDER && stage == c->tensor)
-    body = border_moved(c->to, body, c->name ? beyond_load(c, axis) : -1);
+    body = sink_products(c->to, body, c->name ? beyond_load(c, axis) : -1);
   program_define(c->to, made, body);
 }
 

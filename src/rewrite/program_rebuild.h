@@ -139,8 +139,8 @@ const char *not_inlined(const struct program *p, int tensor);
 
 /* program_border.c: the expression with products moved to where conditions of indices choose no 0, and
  * whether there are any. Where they choose 0 it is `beyond`; -1: 0. */
-int border_moved(struct program *p, int expr, int beyond);
-bool border_multiplied(const struct program *p, int expr);
+int sink_products(struct program *p, int expr, int beyond);
+bool has_padded_product(const struct program *p, int expr);
 /* Why there is no stage for what is beyond the border, a clause; NULL if there is one. */
 const char *find_beyond(const struct program *p, int stage, struct beyond *out);
 /* In c->to that stage, and what the sum adds of it. */
