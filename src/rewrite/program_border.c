@@ -72,7 +72,7 @@ bool has_padded_product(const struct program *p, int expr) {
 /* ---- what is beyond, as a stage ---------------------------------------------------------------- */
 
 /* Axes in the conditions of the border. */
-static uint32_t asked_axes(const struct program *p, const struct program_tensor *t, int expr) {
+static uint32_t condition_axes(const struct program *p, const struct program_tensor *t, int expr) {
   uint32_t axes = 0;
   while (is_padded(p, expr)) {
     const struct px_node *n = &p->nodes.data[expr];
@@ -83,39 +83,39 @@ static uint32_t asked_axes(const struct program *p, const struct program_tensor 
   return axes;
 }
 
-const char *find_beyond(const struct program *p, int stage, struct beyond *out) {
+const char *find_padding_sum(const struct program *p, int stage, struct padding_sum *out) {
   const struct program_tensor *t = &p->tensors.data[stage];
   const struct px_node *n = &p->nodes.data[t->body];
   if (t->reducer != REDUCE_SUM || n->op != PX_MUL ||
       is_padded(p, n->arg[0]) == is_padded(p, n->arg[1]))
     return "is no sum of what has a border times what has none";
   int border = n->arg[is_padded(p, n->arg[0]) ? 0 : 1];
-  uint32_t asked = asked_axes(p, t, border);
-  *out = (struct beyond){.factor = n->arg[border == n->arg[0] ? 1 : 0]};
+  uint32_t asked = condition_axes(p, t, border);
+  *out = (struct padding_sum){.factor = n->arg[border == n->arg[0] ? 1 : 0]};
   for (int i = 0; i < t->rank + t->reductions; i++) {
     bool summed = i >= t->rank && !(asked >> i & 1);
     if (i >= t->rank && t->axes[i].low >= 0) return "has a sum whose bounds are no numbers";
-    if (summed) out->summed |= 1u << i;
-    if (!summed && px_mentions(p, out->factor, i)) out->kept |= 1u << i;
+    if (summed) out->reduced |= 1u << i;
+    if (!summed && px_mentions(p, out->factor, i)) out->axes |= 1u << i;
   }
-  return out->summed ? NULL : "has conditions of all axes that it sums over";
+  return out->reduced ? NULL : "has conditions of all axes that it sums over";
 }
 
 /* Reductions first: lanes run along an own axis. */
-static int kept_axes(const struct change *c, int *axis) {
+static int padding_axes(const struct change *c, int *axis) {
   const struct program_tensor *t = &c->from->tensors.data[c->tensor];
   int count = 0;
   for (int own = 0; own < 2; own++)
     for (int i = 0; i < t->rank + t->reductions; i++)
-      if (c->beyond.kept >> i & 1 && (i < t->rank) == own) axis[count++] = i;
+      if (c->padding_sum.axes >> i & 1 && (i < t->rank) == own) axis[count++] = i;
   return count;
 }
 
-int beyond_stage(struct change *c, const struct px_map *map) {
+int padding_stage(struct change *c, const struct px_map *map) {
   const struct program_tensor *t = &c->from->tensors.data[c->tensor];
   const char *names[PROGRAM_AXES];
   int64_t sizes[PROGRAM_AXES];
-  int of[PROGRAM_AXES], axis[PROGRAM_AXES], count = kept_axes(c, of);
+  int of[PROGRAM_AXES], axis[PROGRAM_AXES], count = padding_axes(c, of);
   for (int i = 0; i < count; i++) {
     names[i] = t->axes[of[i]].name;
     sizes[i] = t->axes[of[i]].size;
@@ -125,23 +125,23 @@ int beyond_stage(struct change *c, const struct px_map *map) {
   for (int i = 0; i < PROGRAM_AXES; i++) axis[i] = px_int(c->to, 0);
   for (int i = 0; i < count; i++) axis[of[i]] = program_axis(c->to, made, i);
   for (int i = t->rank; i < t->rank + t->reductions; i++)
-    if (c->beyond.summed >> i & 1 && px_mentions(c->from, c->beyond.factor, i))
+    if (c->padding_sum.reduced >> i & 1 && px_mentions(c->from, c->padding_sum.factor, i))
       axis[i] = program_reduce(c->to, made, REDUCE_SUM, t->axes[i].name, t->axes[i].size);
   struct px_map own = *map;
   own.axis = axis;
-  int factor = px_copy(c->to, c->from, c->beyond.factor, &own);
+  int factor = px_copy(c->to, c->from, c->padding_sum.factor, &own);
   int zero = px_number(c->to, 0);
   program_define(c->to, made, px_raw(c->to, PX_MUL, zero, factor, -1, 0, 0));
   return made;
 }
 
-int beyond_load(struct change *c, const int *axis) {
+int padding_load(struct change *c, const int *axis) {
   const struct program_tensor *t = &c->from->tensors.data[c->tensor];
-  int of[PROGRAM_AXES], indices[PROGRAM_AXES], count = kept_axes(c, of);
+  int of[PROGRAM_AXES], indices[PROGRAM_AXES], count = padding_axes(c, of);
   int first = px_bool(c->to, true);
   for (int i = 0; i < count; i++) indices[i] = axis[of[i]];
   for (int i = t->rank; i < t->rank + t->reductions; i++)
-    if (c->beyond.summed >> i & 1)
+    if (c->padding_sum.reduced >> i & 1)
       first = px_and(c->to, first, px_compare(c->to, PX_LT, axis[i], px_int(c->to, 1)));
   int load = px_load(c->to, c->new_stage, count, indices);
   return px_select(c->to, first, load, px_number(c->to, 0));

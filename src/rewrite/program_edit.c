@@ -223,7 +223,7 @@ static canvas_status read_border(struct edit *e) {
         &e->lx, &at,
         "'%.40s' multiplies nothing that is 0 where indices say so, inline such a stage", t->name);
   if (!lexer_is(&e->lx, "as")) return CANVAS_OK;
-  const char *why = find_beyond(e->change.from, e->change.tensor, &e->change.beyond);
+  const char *why = find_padding_sum(e->change.from, e->change.tensor, &e->change.padding_sum);
   if (why) return lexer_fail(&e->lx, &at, "'%.40s' %s", t->name, why);
   return read_new_name(&e->lx, &e->change);
 }

@@ -193,7 +193,7 @@ static void define_as(struct change *c, int made, int stage, const int *own, boo
   }
   int body = px_copy(c->to, c->from, t->body, &map);
   if (c->kind == CHANGE_BORDER && stage == c->tensor)
-    body = sink_products(c->to, body, c->name ? beyond_load(c, axis) : -1);
+    body = sink_products(c->to, body, c->name ? padding_load(c, axis) : -1);
   program_define(c->to, made, body);
 }
 
@@ -373,7 +373,7 @@ static void begin_tensor(struct change *c, int i) {
   struct px_map map = {.load = load_changed, .data = c};
   if (outlines(c) && i == c->consumer) c->new_stage = outline_stage(c, &map);
   if (c->kind == CHANGE_OVERLAP && i == c->consumer) c->new_stage = overlap_stage(c);
-  if (c->kind == CHANGE_BORDER && c->name && i == c->tensor) c->new_stage = beyond_stage(c, &map);
+  if (c->kind == CHANGE_BORDER && c->name && i == c->tensor) c->new_stage = padding_stage(c, &map);
   bool one = c->kind == CHANGE_CACHE_READ || c->kind == CHANGE_OVERLAP;
   c->redirected = one ? i == c->consumer : c->new_stage >= 0 && c->kind != CHANGE_BORDER;
 }

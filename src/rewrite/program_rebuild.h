@@ -43,7 +43,7 @@ struct winograd {
 };
 
 /* A sum of products with a border: what is beyond it is 0 times `factor`. */
-struct beyond {
+struct padding_sum {
   int factor; /* an expression */
   uint32_t kept,
       summed; /* axes of the stage that holds it; reductions that its conditions do not ask */
@@ -74,14 +74,14 @@ struct change {
   struct layout layout;    /* CHANGE_PACK */
   int axis;      /* of `tensor`: CHANGE_RFACTOR: a reduction; CHANGE_TRANSPOSE: what becomes last */
   int64_t lanes; /* ... so many partial sums */
-  struct window window;      /* CHANGE_OVERLAP */
-  struct winograd *winograd; /* CHANGE_WINOGRAD: by tensor */
-  struct beyond beyond;      /* CHANGE_BORDER with a name */
-  struct straight straight;  /* CHANGE_STRAIGHT */
-  bool *inlined;             /* CHANGE_INLINE: by tensor */
-  int *number;               /* the tensors of `to` that stand for those of `from` */
-  int new_stage;             /* the new stage, -1 until there is one */
-  bool redirected;           /* loads of `tensor` in the stage that is built now are others */
+  struct window window;           /* CHANGE_OVERLAP */
+  struct winograd *winograd;      /* CHANGE_WINOGRAD: by tensor */
+  struct padding_sum padding_sum; /* CHANGE_BORDER with a name */
+  struct straight straight;       /* CHANGE_STRAIGHT */
+  bool *inlined;                  /* CHANGE_INLINE: by tensor */
+  int *number;                    /* the tensors of `to` that stand for those of `from` */
+  int new_stage;                  /* the new stage, -1 until there is one */
+  bool redirected;                /* loads of `tensor` in the stage that is built now are others */
 };
 
 /* program_edit.c: the change that an edit's text asks for; `to` is empty. To be closed in any case. */
@@ -142,9 +142,9 @@ const char *not_inlined(const struct program *p, int tensor);
 int sink_products(struct program *p, int expr, int beyond);
 bool has_padded_product(const struct program *p, int expr);
 /* Why there is no stage for what is beyond the border, a clause; NULL if there is one. */
-const char *find_beyond(const struct program *p, int stage, struct beyond *out);
+const char *find_padding_sum(const struct program *p, int stage, struct padding_sum *out);
 /* In c->to that stage, and what the sum adds of it. */
-int beyond_stage(struct change *c, const struct px_map *map);
-int beyond_load(struct change *c, const int *axis);
+int padding_stage(struct change *c, const struct px_map *map);
+int padding_load(struct change *c, const int *axis);
 
 #endif
