@@ -54,7 +54,7 @@ void change_print(const struct change *c, struct buf *out) {
     case CHANGE_STRAIGHT:
       buf_puts(out, "straight");
       print_value(c, out);
-      buf_printf(out, " %s", c->from->tensors.data[c->consumer].axes[c->straight.axis].name);
+      buf_printf(out, " %s", c->from->tensors.data[c->consumer].axes[c->pieces.axis].name);
       break;
     case CHANGE_TRANSPOSE:
       buf_printf(out, "turn %s %s as %s", name_of(c, c->tensor),

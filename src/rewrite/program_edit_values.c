@@ -144,7 +144,7 @@ canvas_status read_straight(struct lexer *lx, struct change *c) {
   if (c->from->nodes.data[c->node].op != PX_LOAD)
     return lexer_fail(lx, &at, "the value is no load of a tensor");
   TRY(read_axis(lx, &c->from->tensors.data[c->consumer], &axis));
-  if (find_straight(c, axis)) return CANVAS_OK;
+  if (find_load_pieces(c, axis)) return CANVAS_OK;
   return lexer_fail(lx, &at, "the load has no index of few straight pieces along that axis alone");
 }
 

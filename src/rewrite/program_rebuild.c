@@ -188,7 +188,7 @@ static void define_as(struct change *c, int made, int stage, const int *own, boo
     map.divides = c->kind == CHANGE_RECIPROCAL;
   }
   if (c->kind == CHANGE_STRAIGHT && stage == c->consumer) {
-    map.by = straight_load(c, &map);
+    map.by = piecewise_load(c, &map);
     map.replaced = c->node + 1;
   }
   int body = px_copy(c->to, c->from, t->body, &map);

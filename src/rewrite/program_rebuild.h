@@ -50,12 +50,12 @@ struct padding_sum {
 };
 
 /* Index `at` of a load is a line in each of these pieces of `axis`. */
-enum { STRAIGHT_PIECES = 4 };
-struct straight {
-  int at, axis;
-  struct index_piece piece[STRAIGHT_PIECES];
+enum { LOAD_PIECES = 4 };
+struct load_pieces {
+  int index, axis;
+  struct index_piece piece[LOAD_PIECES];
   int count;
-  bool whole; /* there are no other places */
+  bool covers_axis; /* there are no other places */
 };
 
 struct change {
@@ -77,7 +77,7 @@ struct change {
   struct window window;           /* CHANGE_OVERLAP */
   struct winograd *winograd;      /* CHANGE_WINOGRAD: by tensor */
   struct padding_sum padding_sum; /* CHANGE_BORDER with a name */
-  struct straight straight;       /* CHANGE_STRAIGHT */
+  struct load_pieces pieces;      /* CHANGE_STRAIGHT */
   bool *inlined;                  /* CHANGE_INLINE: by tensor */
   int *number;                    /* the tensors of `to` that stand for those of `from` */
   int new_stage;                  /* the new stage, -1 until there is one */
@@ -110,7 +110,7 @@ canvas_status read_new_name(struct lexer *lx, struct change *c);
 /* program_outline.c: the axes of what is outlined. */
 void outline_axes(struct change *c);
 /* program_straight.c: the pieces of the load c->node along the own axis; false: it has none. */
-bool find_straight(struct change *c, int axis);
+bool find_load_pieces(struct change *c, int axis);
 /* program_reciprocal.c: the value is proved to be neither so small nor so large that its reciprocal is no normal
  * number of fp32, and a bound of rounding has room for one product more. */
 bool has_reciprocal(const struct program *p, int expr);
@@ -132,7 +132,7 @@ int winograd_stages(struct change *c, int stage, const struct px_map *map);
 /* Why a reduction over the axis cannot be split into so many, a clause; NULL if it can. */
 const char *not_rfactored(const struct program *p, int tensor, int axis, int64_t lanes);
 /* straight_load.c: in c->to what the load becomes. */
-int straight_load(struct change *c, const struct px_map *map);
+int piecewise_load(struct change *c, const struct px_map *map);
 /* Why its expression cannot stand where it is loaded, a clause such as "is an output, ..."; NULL if it
  * can. One that reduces can where the only load of it is all of a stage, which then reduces itself. */
 const char *not_inlined(const struct program *p, int tensor);
