@@ -338,7 +338,7 @@ static void product_stage(struct maker *m, const struct made *image, const struc
   program_define(m->to, s->stage, px_mul(m->to, load_made(m, image), other));
 }
 
-static void back_stage(struct maker *m, const struct made *products, struct made *s) {
+static void output_stage(struct maker *m, const struct made *products, struct made *s) {
   for (int i = 2, own = 0; i < products->rank; i++) {
     add(s, products->role[i], products->size[i]);
     own += products->role[i] == m->w->own[0] || products->role[i] == m->w->own[1];
@@ -349,7 +349,7 @@ static void back_stage(struct maker *m, const struct made *products, struct made
   }
   open_made(m, s, "S");
   const struct source columns = {made_element, products, ROLE_A, -1};
-  program_define(m->to, s->stage, apply(m, m->m->back, m->m->tile, m->at[ROLE_I], &columns));
+  program_define(m->to, s->stage, apply(m, m->m->output, m->m->tile, m->at[ROLE_I], &columns));
 }
 
 /* The convolution itself. */
@@ -369,7 +369,7 @@ static int last_stage(struct maker *m, const struct made *half) {
   m->at[m->w->own[1]] = px_div(to, w, tile);
   m->at[ROLE_I] = px_mod(to, h, tile);
   const struct source rows = {made_element, half, ROLE_B, -1};
-  program_define(to, made, apply(m, m->m->back, m->m->tile, px_mod(to, w, tile), &rows));
+  program_define(to, made, apply(m, m->m->output, m->m->tile, px_mod(to, w, tile), &rows));
   return made;
 }
 
@@ -385,6 +385,6 @@ int winograd_stages(struct change *c, int stage, const struct px_map *map) {
   weights_stages(&m, &weights);
   image_stages(&m, &image);
   product_stage(&m, &image, &weights, &products);
-  back_stage(&m, &products, &half);
+  output_stage(&m, &products, &half);
   return last_stage(&m, &half);
 }
