@@ -38,7 +38,7 @@ struct winograd {
   int tile; /* 2 or 4 rows and columns of the stage; 0: it is none */
   int own[2], window[2];
   int image, weights; /* expressions */
-  int around;         /* a select whose condition belongs to the image; -1: there is none */
+  int guard;          /* a select whose condition belongs to the image; -1: there is none */
   int64_t block[PROGRAM_AXES]; /* the image depends on axis/block alone; 0: on the axis */
 };
 
@@ -125,7 +125,7 @@ int outline_load(struct change *c, const int *axis);
 /* program_winograd.c: why the stage is no convolution that tiles are for, a clause; NULL if it is one. */
 const char *find_winograd(const struct program *p, int stage, int tile, struct winograd *out);
 /* The stage is transformed, too; a border that only it reads becomes a part of it. */
-void take_winograd(struct change *c, int stage, const struct winograd *w);
+void add_winograd(struct change *c, int stage, const struct winograd *w);
 /* winograd_stages.c: in c->to what the stage becomes; the last of them, which has its name. */
 int winograd_stages(struct change *c, int stage, const struct px_map *map);
 

@@ -55,7 +55,7 @@ struct maker {
 };
 
 static bool of_image(const struct maker *m, int axis) {
-  int condition = m->w->around < 0 ? -1 : m->c->from->nodes.data[m->w->around].arg[0];
+  int condition = m->w->guard < 0 ? -1 : m->c->from->nodes.data[m->w->guard].arg[0];
   return px_mentions(m->c->from, m->w->image, axis) || px_mentions(m->c->from, condition, axis);
 }
 
@@ -257,8 +257,8 @@ static int image_value(struct maker *m) {
     if (m->w->block[i] && !m->to->failed)
       m->at[i] = px_mul(m->to, m->at[i], px_int(m->to, m->w->block[i]));
   int value = copy_given(m, m->w->image);
-  if (m->w->around < 0) return value;
-  int condition = m->c->from->nodes.data[m->w->around].arg[0];
+  if (m->w->guard < 0) return value;
+  int condition = m->c->from->nodes.data[m->w->guard].arg[0];
   return px_select(m->to, copy_given(m, condition), value, px_number(m->to, 0));
 }
 
