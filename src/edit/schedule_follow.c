@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "edit/schedule_change.h"
-#include "edit/schedule_whole.h"
+#include "edit/compute_root.h"
 #include "program/program_facts.h"
 #include "rewrite/program_edit.h"
 #include "rewrite/program_rebuild.h"
@@ -527,7 +527,7 @@ static canvas_status follow_edited(canvas_context *ctx, struct follower *f, stru
   bool copies = f->change.kind == CHANGE_CACHE_READ || f->change.kind == CHANGE_PACK;
   if (!copies || old_tensor(f)->is_input) return try_all(ctx, f, out);
   struct loop_tree *whole;
-  TRY(schedule_whole(ctx, f->tree, f->change.tensor, &whole));
+  TRY(schedule_compute_root(ctx, f->tree, f->change.tensor, &whole));
   f->tree = whole;
   canvas_status status = try_all(ctx, f, out);
   loop_tree_free(whole);

@@ -6,13 +6,13 @@
  *         @S = i // k    i, k =>
  *                            @S = i // k
  */
-#ifndef CANVAS_EDIT_SCHEDULE_WHOLE_H
-#define CANVAS_EDIT_SCHEDULE_WHOLE_H
+#ifndef CANVAS_EDIT_COMPUTE_ROOT_H
+#define CANVAS_EDIT_COMPUTE_ROOT_H
 
 #include "bind/loop_tree.h"
 
 /* *out is bound for the same program and machine, and yours. */
-canvas_status schedule_whole(canvas_context *ctx, const struct loop_tree *tree, int tensor,
-                             struct loop_tree **out);
+canvas_status schedule_compute_root(canvas_context *ctx, const struct loop_tree *tree, int tensor,
+                                    struct loop_tree **out);
 
 #endif

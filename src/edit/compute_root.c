@@ -1,5 +1,5 @@
-/* What is to be copied whole is computed whole. See schedule_whole.h. */
-#include "edit/schedule_whole.h"
+/* What is to be copied whole is computed whole. See compute_root.h. */
+#include "edit/compute_root.h"
 
 #include "edit/schedule_edit.h"
 #include "program/program_facts.h"
@@ -44,8 +44,8 @@ static canvas_status move_out(canvas_context *ctx, struct loop_tree **tree, int 
   return CANVAS_OK;
 }
 
-canvas_status schedule_whole(canvas_context *ctx, const struct loop_tree *tree, int tensor,
-                             struct loop_tree **out) {
+canvas_status schedule_compute_root(canvas_context *ctx, const struct loop_tree *tree, int tensor,
+                                    struct loop_tree **out) {
   struct schedule *s = schedule_copy(tree->schedule);
   canvas_status status = loop_tree_bind(ctx, tree->program, s, &tree->machine, out);
   if (status != CANVAS_OK) {
