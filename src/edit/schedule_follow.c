@@ -18,7 +18,7 @@ struct follower {
   struct schedule *s; /* the copy */
   /* First try: lanes of partial sums are marked, tiles stand where they are read, a copy that sums has the
    * loops of what it copied. */
-  bool vectors;
+  bool first_try;
 };
 
 static struct schedule_node *node_at(const struct follower *f, int node) {
@@ -114,7 +114,7 @@ static int open_own(struct follower *f, const struct bound_stage *stage, int sta
     bool inner = i == stage->steps || loop.marks & LOOP_VEC;
     if (inner && lanes >= 0) {
       struct schedule_loop own = {.level = {lanes}, .count = 1};
-      if (i == stage->steps && f->vectors) own.marks = LOOP_VEC;
+      if (i == stage->steps && f->first_try) own.marks = LOOP_VEC;
       node = change_open_again(f->s, &own, node);
       if (*top < 0) *top = node;
       lanes = -1;
@@ -229,7 +229,7 @@ static void sink(struct follower *f, int leaf, int level) {
     node_at(f, node)->loop = node_at(f, child)->loop;
     node_at(f, child)->loop = old;
   }
-  if (node > 0) node_at(f, node)->loop.marks = f->vectors ? LOOP_VEC : 0;
+  if (node > 0) node_at(f, node)->loop.marks = f->first_try ? LOOP_VEC : 0;
 }
 
 /* Its axes, with the lanes as the last of its own, and without them in what it reduces. */
@@ -368,7 +368,7 @@ static canvas_status follow_overlap(canvas_context *ctx, struct follower *f) {
                   "'%s' sums from one index to another: say in the schedule where its tiles are",
                   t->name);
   int consumer = f->tree->stages[at].node;
-  int levels = f->vectors ? tile_levels(f, consumer, own) : 0;
+  int levels = f->first_try ? tile_levels(f, consumer, own) : 0;
   if (is_only_consumer(f->change.from, f->change.tensor, f->change.consumer))
     change_detach(f->s, leaf_of(f));
   add_tile(f, consumer, own, levels);
@@ -455,12 +455,12 @@ static void open_vectors(struct follower *f) {
 }
 
 static void follow_inline(struct follower *f) {
-  if (!f->vectors) open_vectors(f);
+  if (!f->first_try) open_vectors(f);
   int copy = old_tensor(f)->reductions ? only_consumer(f->change.from, f->change.tensor) : -1;
   int stage = copy < 0 ? -1 : loop_tree_stage(f->tree, copy);
   if (stage < 0)
     change_detach(f->s, leaf_of(f));
-  else if (f->vectors && copies_axes(f->change.from, copy, f->change.tensor))
+  else if (f->first_try && copies_axes(f->change.from, copy, f->change.tensor))
     take_loops(f, copy, f->tree->stages[stage].node);
   else
     take_sum(f, f->tree->stages[stage].node);
@@ -518,8 +518,8 @@ static canvas_status follow(canvas_context *ctx, struct follower *f, struct sche
 static canvas_status try_all(canvas_context *ctx, struct follower *f, struct schedule **out) {
   enum change_kind kind = f->change.kind;
   bool twice = kind == CHANGE_RFACTOR || kind == CHANGE_OVERLAP || kind == CHANGE_INLINE;
-  for (f->vectors = twice; follow(ctx, f, out) != CANVAS_OK; f->vectors = false)
-    if (!f->vectors) return CANVAS_BAD_INPUT;
+  for (f->first_try = twice; follow(ctx, f, out) != CANVAS_OK; f->first_try = false)
+    if (!f->first_try) return CANVAS_BAD_INPUT;
   return CANVAS_OK;
 }
 
