@@ -212,8 +212,8 @@ API_STATUS(canvas_bound_prepared,
   if (p) {
     made.prepare = mem_alloc((size_t)inputs + 1);
     made.rest = mem_alloc((size_t)inputs + 1);
-    memcpy(made.prepare, p->prepare.takes, (size_t)inputs);
-    memcpy(made.rest, p->rest.takes, (size_t)inputs);
+    memcpy(made.prepare, p->prepare.uses_input, (size_t)inputs);
+    memcpy(made.rest, p->rest.uses_input, (size_t)inputs);
   }
   prepare_free(p);
   *out = made;

@@ -118,7 +118,7 @@ static void add_stage(struct splitter *s, struct program *to, int stage) {
 }
 
 /* Inputs in their order, what is prepared, and the stages of the part. */
-static struct program *write_part(struct splitter *s, bool in_prepare, bool *takes) {
+static struct program *write_part(struct splitter *s, bool in_prepare, bool *uses_input) {
   const struct program *p = s->p;
   struct program *to = program_new(p->name);
   memset(s->read, 0, (size_t)p->tensors.count);
@@ -127,8 +127,8 @@ static struct program *write_part(struct splitter *s, bool in_prepare, bool *tak
       loads_of(p, s->tree->stages[i].tensor, s->read);
   for (int i = 0; i < p->inputs.count; i++) {
     const struct program_tensor *t = &p->tensors.data[p->inputs.data[i]];
-    takes[i] = s->read[p->inputs.data[i]] || (!in_prepare && !t->constant);
-    if (takes[i]) s->number[p->inputs.data[i]] = add_tensor(to, t, true);
+    uses_input[i] = s->read[p->inputs.data[i]] || (!in_prepare && !t->constant);
+    if (uses_input[i]) s->number[p->inputs.data[i]] = add_tensor(to, t, true);
   }
   for (int i = 0; i < p->tensors.count && !in_prepare; i++)
     if (s->stored[i]) s->number[i] = add_tensor(to, &p->tensors.data[i], true);
@@ -182,8 +182,8 @@ static struct schedule *schedule_part(const struct splitter *s, bool in_prepare,
 
 static canvas_status bind_part(canvas_context *ctx, struct splitter *s, bool in_prepare,
                                struct prepared_part *part) {
-  part->takes = mem_alloc((size_t)s->p->inputs.count + 1);
-  part->program = write_part(s, in_prepare, part->takes);
+  part->uses_input = mem_alloc((size_t)s->p->inputs.count + 1);
+  part->program = write_part(s, in_prepare, part->uses_input);
   TRY(program_verify(ctx, part->program));
   TRY(lay_out(ctx, s, &part->program));
   struct schedule *schedule = schedule_part(s, in_prepare, part->program);
@@ -266,7 +266,7 @@ canvas_status prepare_split(canvas_context *ctx, const struct loop_tree *tree,
 static void free_part(struct prepared_part *part) {
   loop_tree_free(part->tree);
   program_free(part->program);
-  mem_free(part->takes);
+  mem_free(part->uses_input);
 }
 
 void prepare_free(struct prepared *prepared) {
