@@ -168,7 +168,7 @@ static struct schedule *schedule_part(const struct splitter *s, bool in_prepare,
   for (int i = 0; i < s->tree->count; i++) {
     const struct bound_stage *stage = &s->tree->stages[i];
     struct schedule_leaf *leaf = &copy->nodes.data[stage->node].leaf;
-    if (s->prepared[stage->tensor] != apart) {
+    if (s->prepared[stage->tensor] != in_prepare) {
       change_detach(copy, stage->node);
     } else if (s->stored[stage->tensor]) {
       if (s->layout[stage->tensor])
@@ -242,8 +242,8 @@ canvas_status prepare_split(canvas_context *ctx, const struct loop_tree *tree,
   struct splitter s = {.tree = tree,
                        .p = tree->program,
                        .constant = mem_alloc(count),
-                       .apart = mem_alloc(count),
-                       .kept = mem_alloc(count),
+                       .prepared = mem_alloc(count),
+                       .stored = mem_alloc(count),
                        .read = mem_alloc(count),
                        .number = mem_alloc(count * sizeof(int)),
                        .layout = mem_alloc(count * sizeof(char *))};

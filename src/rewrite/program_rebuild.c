@@ -19,7 +19,7 @@ struct change change_open(enum change_kind kind, const struct program *from) {
                          .to = to,
                          .inlined = mem_alloc(count * sizeof(bool)),
                          .number = mem_alloc(count * sizeof(int)),
-                         .fresh = -1};
+                         .new_stage = -1};
 }
 
 void change_close(struct change *c) {

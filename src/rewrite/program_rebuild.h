@@ -45,8 +45,8 @@ struct winograd {
 /* A sum of products with a border: what is beyond it is 0 times `factor`. */
 struct padding_sum {
   int factor; /* an expression */
-  uint32_t kept,
-      summed; /* axes of the stage that holds it; reductions that its conditions do not ask */
+  uint32_t axes,
+      reduced; /* axes of the stage that holds it; reductions that its conditions do not ask */
 };
 
 /* Index `at` of a load is a line in each of these pieces of `axis`. */
