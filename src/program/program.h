@@ -253,9 +253,9 @@ struct px_map {
   void *data;
   bool verbatim;       /* operators are built as they stand, nothing is simplified */
   const bool *guarded; /* by node of `from`: these loads become `if inside then load else nan` */
-  int replaced;        /* a node of `from`, plus one: this and all that are the same become ... */
-  int by;              /* ... this expression of `to`; 0: none does */
-  bool divides; /* ... only where they divide, and the quotient becomes a product with `by` */
+  int replaced_node;   /* a node of `from`, plus one: this and all that are the same become ... */
+  int replacement;     /* ... this expression of `to`; 0: none does */
+  bool divisors_only; /* ... only where they divide, and the quotient becomes a product with `by` */
 };
 int px_copy(struct program *to, const struct program *from, int expr, const struct px_map *map);
 int px_apply(struct program *p, enum px_op op, const int *arg); /* any operation, by its builder */

@@ -183,13 +183,13 @@ static void define_as(struct change *c, int made, int stage, const int *own, boo
   for (int i = t->rank; i < t->rank + t->reductions; i++)
     axis[i] = copy_reduction(c, made, t->reducer, &t->axes[i], &map);
   if (outlines(c) && stage == c->consumer) {
-    map.replaced = c->node + 1;
-    map.by = outline_load(c, axis);
-    map.divides = c->kind == CHANGE_RECIPROCAL;
+    map.replaced_node = c->node + 1;
+    map.replacement = outline_load(c, axis);
+    map.divisors_only = c->kind == CHANGE_RECIPROCAL;
   }
   if (c->kind == CHANGE_STRAIGHT && stage == c->consumer) {
-    map.by = piecewise_load(c, &map);
-    map.replaced = c->node + 1;
+    map.replacement = piecewise_load(c, &map);
+    map.replaced_node = c->node + 1;
   }
   int body = px_copy(c->to, c->from, t->body, &map);
   if (c->kind == CHANGE_BORDER && stage == c->tensor)
