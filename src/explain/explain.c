@@ -136,7 +136,7 @@ static void add_steps(const struct explainer *e, int node) {
 
 static void add_body(const struct explainer *e, int node) {
   if (!e->f) return;
-  add_count(e->t, e->f->loops[node].times);
+  add_count(e->t, e->f->loops[node].iterations);
   add_bytes(e->t, e->f->loops[node].bytes);
   add_fit(e, node);
 }
