@@ -40,7 +40,7 @@ LAYERS: dict[str, str] = {
     "explain": "bind schedule program base",
     "code": "bind schedule program base",
     "emit": "code bind schedule program base",
-    "run": "emit bind schedule program base",
+    "run": "emit code bind schedule program base",
     "tune": "run transform emit code bind schedule program base",
     "net": "tune run transform emit code bind schedule program base",
 }

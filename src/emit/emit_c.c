@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "code/build.h"
+#include "code/code.h"
 #include "emit/print_c.h"
 #include "emit/vector_math.h"
 
@@ -710,9 +710,8 @@ static void put_workspace(struct printer *p, const struct packing *pack,
   buf_free(&arguments);
 }
 
-static canvas_status print_c(canvas_context *ctx, const struct loop_tree *tree,
-                             const struct code *code, const struct emit_options *options,
-                             struct buf *out) {
+canvas_status emit_c(canvas_context *ctx, const struct code *code, const struct loop_tree *tree,
+                     const struct emit_options *options, struct buf *out) {
   struct printer p = {.ctx = ctx, .code = code, .words = &c_words};
   print_open(&p, options && options->function ? options->function : code->name, workspace_suffixes);
   struct packing pack = packing_of(&p, options ? options->packed : NULL);
@@ -729,15 +728,5 @@ static canvas_status print_c(canvas_context *ctx, const struct loop_tree *tree,
     if (options && options->workspace) *options->workspace = workspace_bytes(code);
   }
   print_close(&p);
-  return status;
-}
-
-canvas_status emit_c(canvas_context *ctx, const struct loop_tree *tree,
-                     const struct emit_options *options, struct buf *out) {
-  struct code *code;
-  TRY(code_build(ctx, tree, &code));
-  canvas_status status = code_verify(ctx, code, "build");
-  if (status == CANVAS_OK) status = print_c(ctx, tree, code, options, out);
-  code_free(code);
   return status;
 }
