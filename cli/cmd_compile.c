@@ -14,7 +14,7 @@ enum { KIND_C, KIND_SO, KIND_HEADER, KINDS };
 struct output {
   int kind;
   const char *after; /* a pass: the tree of statements after it is written; NULL */
-  const char *path; /* "-": standard output */
+  const char *path;  /* "-": standard output */
   canvas_machine *machine;
   struct tuned tuned;
   char *made; /* the text, or the path of an object; NULL until there is one */
@@ -87,8 +87,9 @@ static bool choose_statements(const char *name, struct output *out) {
   if (name)
     report_error("--after writes the tree of statements, leave '--emit %.60s' out", name);
   else if (out->kind == KIND_SO || out->kind == KIND_HEADER)
-    report_error("--after writes the tree of statements, and '%.200s' ends in %s: choose another name",
-                 out->path, endings[out->kind]);
+    report_error(
+        "--after writes the tree of statements, and '%.200s' ends in %s: choose another name",
+        out->path, endings[out->kind]);
   else
     return out->kind = KIND_C, true;
   return false;
@@ -160,7 +161,8 @@ const struct command command_compile = {
                 {"--winograd", "TILE", "... and convolutions with fewer products, that round more"},
                 {"--machine", "FILE", "what the schedule is bound for (default: here)"},
                 {"--emit", "KIND", "c, so or header (default: as OUT ends)"},
-                {"--after", "PASS", "write the tree of statements after this pass (build: before all)"},
+                {"--after", "PASS",
+                 "write the tree of statements after this pass (build: before all)"},
                 {"-o", "OUT", "the file to write; - for standard output (C without --emit)"}},
     .run = run,
 };

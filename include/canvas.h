@@ -578,7 +578,7 @@ typedef struct canvas_network_call {
   const char *results;  /* names of values, with commas between */
   int64_t flops, bytes; /* operations; of its arguments and results together */
   bool tuned, parallel; /* its schedule is of the log; threads share its work */
-  bool simpler; /* the schedule is simpler than asked for: code of that did not compile */
+  bool simpler;         /* the schedule is simpler than asked for: code of that did not compile */
 } canvas_network_call;
 canvas_network_call canvas_network_code_call(const canvas_network_code *code, int call);
 

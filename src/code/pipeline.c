@@ -79,7 +79,7 @@ static canvas_status check_known(canvas_context *ctx, const struct code_pass *pa
     }
     buf_printf(&names, ", %s", pass->name);
   }
-  fail(ctx, CANVAS_BAD_INPUT, "unknown pass '%.40s' over code, choose one of %s%s", after, built,
+  fail(ctx, CANVAS_BAD_INPUT, "unknown pass '%.40s', choose one of %s%s", after, built,
        names.text ? names.text : "");
   buf_free(&names);
   return CANVAS_BAD_INPUT;

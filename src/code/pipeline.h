@@ -12,7 +12,7 @@
 struct code_pass {
   const char *name;           /* for messages and `canvas compile --after` */
   void (*run)(struct code *); /* changes a verified tree into a verified tree */
-  const char *keeps;          /* one sentence: what the pass requires or keeps, beside those rules */
+  const char *keeps; /* one sentence: what the pass requires or keeps, beside those rules */
 };
 extern const struct code_pass code_passes[]; /* in order; the last row has no name */
 

@@ -42,8 +42,7 @@ static canvas_status emit_prepared(canvas_context *ctx, const struct prepared *p
     status = emit_one(ctx, p->prepare.tree, &first, NULL, false, text);
     buf_puts(text, "\n");
   }
-  if (status == CANVAS_OK)
-    status = emit_one(ctx, p->rest.tree, &second, &prepare, header, text);
+  if (status == CANVAS_OK) status = emit_one(ctx, p->rest.tree, &second, &prepare, header, text);
   buf_free(&function);
   mem_free(name);
   return status;

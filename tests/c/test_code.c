@@ -2064,7 +2064,7 @@ static void names_the_broken_pass(void **state) {
       {"first", CANVAS_OK, 1, NULL},
       {"build", CANVAS_OK, 0, NULL},
       {"last", CANVAS_BAD_INPUT, 0,
-       "unknown pass 'last' over code, choose one of build, first, breaks, never"},
+       "unknown pass 'last', choose one of build, first, breaks, never"},
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     struct sample s = sample();
