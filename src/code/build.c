@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "code/build_parts.h"
+
 static void *table(struct builder *b, int count, size_t size) {
   return arena_alloc(&b->arena, (size_t)count * size + 1);
 }

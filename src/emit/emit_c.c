@@ -347,16 +347,6 @@ static void put_permute(bool two, bool wide, int lanes, struct buf *out) {
              head, V, lanes, y, v, lanes, more, two ? ", y_" : "", letters(wide, true), lanes);
 }
 
-/* Names of the macros of what a transposition is made of. */
-const char *const print_zips[CODE_ZIPS] = {
-    [CODE_ZIP_LOW] = "ZIP_LOW",
-    [CODE_ZIP_HIGH] = "ZIP_HIGH",
-    [CODE_ZIP_PAIRS_LOW] = "ZIP_PAIRS_LOW",
-    [CODE_ZIP_PAIRS_HIGH] = "ZIP_PAIRS_HIGH",
-    [CODE_QUARTERS_EVEN] = "QUARTERS_EVEN",
-    [CODE_QUARTERS_ODD] = "QUARTERS_ODD",
-};
-
 static void put_zip(enum code_zip zip, bool wide, int lanes, struct buf *out) {
   char V = wide ? 'D' : 'V';
   buf_printf(out, "#define %s_%c%d(x, y) PERMUTE_TWO_%c%d(x, y", print_zips[zip], V, lanes, V,
