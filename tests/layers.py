@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The shape of the house, checked: who may include whom, names found by name alone, one core.
+"""The shape of the house, checked: who may include whom, who calls whom, names of files, one core.
 
     tests/layers.py [--longest]
 
@@ -16,6 +16,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 
+import named_files
 import rooms
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -98,7 +99,7 @@ def includes(text: str) -> Iterator[tuple[int, str]]:
 
 
 def check_guards(tree: Tree) -> Iterator[str]:
-    """src/kernel/cost.h is guarded by CANVAS_KERNEL_COST_H."""
+    """src/kernel/primitive.h is guarded by CANVAS_KERNEL_PRIMITIVE_H."""
     for path, text in tree.items():
         if path.startswith("src/") and path.endswith(".h"):
             guard = "CANVAS_" + re.sub(r"[/.]", "_", path.removeprefix("src/")).upper()
@@ -227,7 +228,7 @@ def imported(node: ast.AST) -> list[str]:
     return []
 
 
-CHECKS = (check_includes, check_guards, check_names, check_calls, check_package, *rooms.CHECKS)
+CHECKS = (check_includes, check_guards, check_names, check_calls, check_package, *rooms.CHECKS, *named_files.CHECKS)
 
 # For each rule trees that it must reject and one that it must let pass.
 PLANTED: dict[str, tuple[list[Tree], Tree]] = {
@@ -298,6 +299,7 @@ PLANTED: dict[str, tuple[list[Tree], Tree]] = {
         {"python/canvas/a.py": "from canvas import _core\nfrom ._core import draw\nimport json\n"},
     ),
     **rooms.PLANTED,
+    **named_files.PLANTED,
 }
 
 
