@@ -137,7 +137,7 @@ bool stage_spatial(const struct loop_tree *tree, const struct bound_stage *stage
 
 /* schedule_default.c: correct for every program, without search. The naive one: each stage at the root in
  * program order, its own loops outside its reductions. The heuristic one: the tiles of
- * transform/default.h. Levels are named STAGE_AXIS where two stages would disagree about AXIS. */
+ * autoschedule/default.h. Levels are named STAGE_AXIS where two stages would disagree about AXIS. */
 struct schedule *schedule_default(const struct program *program, bool heuristic,
                                   const struct machine *machine);
 

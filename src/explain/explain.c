@@ -6,9 +6,10 @@
 #include <string.h>
 
 #include "base/saturating.h"
-#include "program/program_cost.h"
 #include "bind/bind.h"
 #include "bind/features.h"
+#include "cost/schedule_cost.h"
+#include "program/program_cost.h"
 
 /* ---- tables: cells in rows, the first column to the left, the others to the right -------------- */
 
@@ -279,7 +280,18 @@ static void print_head(const struct loop_tree *tree, struct buf *out) {
   buf_puts(out, " L2\n\n");
 }
 
-canvas_status schedule_explain(canvas_context *ctx, const struct loop_tree *tree, struct buf *out) {
+static canvas_status explain_time(canvas_context *ctx, const struct loop_tree *tree,
+                                  const struct rates *rates, struct buf *out) {
+  struct schedule_cost cost;
+  TRY(cost_of_stages(ctx, tree, rates, &cost));
+  buf_puts(out, "\n");
+  cost_print(tree, rates, &cost, out);
+  cost_free(&cost);
+  return CANVAS_OK;
+}
+
+canvas_status schedule_explain(canvas_context *ctx, const struct loop_tree *tree,
+                               const struct rates *rates, struct buf *out) {
   struct features f;
   print_head(tree, out);
   if (tree->warnings.count) {
@@ -298,5 +310,5 @@ canvas_status schedule_explain(canvas_context *ctx, const struct loop_tree *tree
     print_stages(tree, &f, out);
   }
   features_free(&f);
-  return status;
+  return status == CANVAS_OK ? explain_time(ctx, tree, rates, out) : status;
 }

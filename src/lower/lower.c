@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "primitive/lowering.h"
-#include "program/program_edit.h"
+#include "rewrite/program_edit.h"
 
 /* Elements of a pooling window along one axis: min(s, size - at*s). */
 static int window_size(struct program *p, int at, int64_t s, int64_t size) {

@@ -5,8 +5,9 @@
 #include <stdlib.h>
 
 #include "program/affine.h"
-#include "program/program_edit.h"
-#include "program/program_rebuild.h"
+#include "program/program_facts.h"
+#include "rewrite/program_edit.h"
+#include "rewrite/program_rebuild.h"
 
 enum {
   STAGES = 64,     /* of a program that is made of two */

@@ -21,7 +21,8 @@
 #include "net/call_maker.h"
 #include "net/passes.h"
 #include "program/affine.h"
-#include "program/program_rebuild.h"
+#include "program/program_facts.h"
+#include "rewrite/program_rebuild.h"
 
 /* ---- what a normalisation is ------------------------------------------------------------------ */
 

@@ -24,7 +24,7 @@
 #include "net/merge_calls.h"
 #include "net/passes.h"
 #include "program/affine.h"
-#include "program/program_rebuild.h"
+#include "program/program_facts.h"
 
 /* The two sums in a call. */
 struct composition {

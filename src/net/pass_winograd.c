@@ -11,12 +11,12 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "autoschedule/winograd_nest.h"
 #include "net/fuse_cost.h"
 #include "net/passes.h"
 #include "program/program_cost.h"
-#include "program/program_edit.h"
+#include "rewrite/program_edit.h"
 #include "schedule/schedule.h"
-#include "transform/winograd_nest.h"
 
 /* What it may take, by predictions, of what the sum takes: they find it dearer than it is, by a third and more. */
 static const double MOST = 1.2;

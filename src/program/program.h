@@ -125,10 +125,6 @@ struct program {
   char error[MESSAGE_SIZE];
 };
 
-/* winograd_matrices.c: there are tiles of 2 and 4. */
-bool winograd_has_tile(int64_t tile);
-canvas_status winograd_check_tile(canvas_context *ctx, int64_t tile);
-
 /* program_parse.c, program_print.c. Parsing verifies too; print(parse(t)) is canonical, and stable
  * under parsing and printing again. */
 canvas_status program_parse(canvas_context *ctx, const char *text, size_t length,

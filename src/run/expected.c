@@ -9,7 +9,7 @@
 
 #include "base/memory.h"
 #include "program/interpret.h"
-#include "program/program_edit.h"
+#include "rewrite/program_edit.h"
 #include "run/child.h"
 #include "run/places.h"
 #include "run/reference.h"

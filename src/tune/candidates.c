@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "transform/prepare.h"
-#include "tune/prepared_code.h"
+#include "prepare/prepare.h"
+#include "prepare/prepared_code.h"
 
 enum { NAME = 32 };
 

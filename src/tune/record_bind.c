@@ -3,7 +3,7 @@
 
 #include "base/saturating.h"
 #include "program/program_cost.h"
-#include "program/program_edit.h"
+#include "rewrite/program_edit.h"
 #include "tune/record.h"
 
 enum { TIMES_TENSORS = 16, LEAST_MEMORY = 256 << 20 };

@@ -13,10 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "autoschedule/default_editor.h"
 #include "program/affine.h"
-#include "program/program_edit.h"
-#include "program/program_rebuild.h"
-#include "transform/default_editor.h"
+#include "rewrite/program_edit.h"
+#include "rewrite/program_rebuild.h"
 #include "tune/sketch.h"
 
 /* The convolution: a sum of products of an image in windows and of weights. */

@@ -3,8 +3,8 @@
 #define CANVAS_TESTS_RANDOM_EDIT_H
 
 #include "base/random.h"
+#include "edit/schedule_edit.h"
 #include "machines.h"
-#include "transform/schedule_edit.h"
 
 static int edit_below(struct random *r, int count) {
   return (int)random_below(r, (uint32_t)count);

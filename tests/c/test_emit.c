@@ -16,15 +16,15 @@
 
 #include "emit_tree.h"
 #include "program/interpret.h"
-#include "program/program_edit.h"
+#include "rewrite/program_edit.h"
 #include "operator_calls.h"
 #include "random_edit.h"
 #include "random_program.h"
 #include "row_programs.h"
 #include "run/rounding.h"
 #include "sanitized.h"
-#include "transform/default.h"
-#include "transform/schedule_follow.h"
+#include "autoschedule/default.h"
+#include "edit/schedule_follow.h"
 
 static canvas_context ctx;
 

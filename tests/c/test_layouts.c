@@ -6,7 +6,7 @@
 #include "net/network_interpret.h"
 #include "net/passes.h"
 #include "program/interpret.h"
-#include "program/program_relayout.h"
+#include "rewrite/program_relayout.h"
 
 #include "check.h"
 #include "machines.h"

@@ -1,9 +1,9 @@
 // Programs taken apart into what is prepared from constant inputs and the rest: which stages go where,
 // and that both together compute what the whole does.
+#include "prepare/prepare.h"
 #include "program/interpret.h"
 #include "random_edit.h"
 #include "random_program.h"
-#include "transform/prepare.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 // Edits of programs: what they print, why they are rejected, and that they keep what is computed.
 #include "program/interpret.h"
-#include "program/program_edit.h"
+#include "rewrite/program_edit.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,13 +2,13 @@
 // what a stranger may have written changes no value.
 //
 // CANVAS_TEST_ALL=1: all machines, and the sketches of all operators.
+#include "autoschedule/default.h"
 #include "check.h"
 #include "machines.h"
 #include "operator_calls.h"
-#include "program/program_edit.h"
 #include "random_program.h"
+#include "rewrite/program_edit.h"
 #include "same_values.h"
-#include "transform/default.h"
 #include "tune/sketch.h"
 
 static canvas_context ctx;

@@ -4,7 +4,7 @@
 #include "random_edit.h"
 #include "machines.h"
 #include "random_program.h"
-#include "transform/schedule_edit.h"
+#include "edit/schedule_edit.h"
 #include "walk_tree.h"
 
 #include "check.h"

@@ -1,9 +1,9 @@
 // Schedules that follow edits of their program: what they become, why they cannot, and that what is
 // answered is legal for the program after the edit.
-#include "program/program_edit.h"
+#include "edit/schedule_follow.h"
 #include "random_edit.h"
 #include "random_program.h"
-#include "transform/schedule_follow.h"
+#include "rewrite/program_edit.h"
 
 #include "check.h"
 

@@ -1,6 +1,6 @@
 // The edit `winograd`: what it takes, what it prints, why it refuses, and that it keeps what is computed.
 #include "program/interpret.h"
-#include "program/program_edit.h"
+#include "rewrite/program_edit.h"
 
 #include <math.h>
 #include <stdio.h>

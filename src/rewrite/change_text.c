@@ -1,0 +1,68 @@
+/* Texts of changes that no text asked for: what program_edit.c reads to make the same change. */
+#include "rewrite/program_rebuild.h"
+
+static const char *name_of(const struct change *c, int tensor) {
+  return c->from->tensors.data[tensor].name;
+}
+
+/* ` A, B, C`: the tensors that are chosen. */
+static void print_names(const struct change *c, bool (*chosen)(const struct change *, int),
+                        struct buf *out) {
+  const char *between = " ";
+  for (int i = 0; i < c->from->tensors.count; i++)
+    if (chosen(c, i)) {
+      buf_printf(out, "%s%s", between, name_of(c, i));
+      between = ", ";
+    }
+}
+
+static bool is_inlined(const struct change *c, int tensor) {
+  return c->inlined[tensor];
+}
+
+static bool is_convolution(const struct change *c, int tensor) {
+  return c->winograd[tensor].tile > 0;
+}
+
+static int tile_of(const struct change *c) {
+  int tile = 0;
+  for (int i = 0; i < c->from->tensors.count; i++)
+    if (c->winograd[i].tile) tile = c->winograd[i].tile;
+  return tile;
+}
+
+/* ` Y X[c, w+1]`: a value of a stage. */
+static void print_value(const struct change *c, struct buf *out) {
+  buf_printf(out, " %s ", name_of(c, c->reader));
+  program_print_expr(c->from, c->node, out);
+}
+
+void change_print(const struct change *c, struct buf *out) {
+  switch (c->kind) {
+    case CHANGE_INLINE:
+      buf_puts(out, "inline");
+      print_names(c, is_inlined, out);
+      break;
+    case CHANGE_OUTLINE:
+    case CHANGE_RECIPROCAL:
+      buf_puts(out, c->kind == CHANGE_RECIPROCAL ? "reciprocal" : c->apart ? "columns" : "outline");
+      print_value(c, out);
+      buf_printf(out, " as %s", c->name);
+      break;
+    case CHANGE_STRAIGHT:
+      buf_puts(out, "straight");
+      print_value(c, out);
+      buf_printf(out, " %s", c->from->tensors.data[c->reader].axes[c->straight.axis].name);
+      break;
+    case CHANGE_TURN:
+      buf_printf(out, "turn %s %s as %s", name_of(c, c->tensor),
+                 c->from->tensors.data[c->tensor].axes[c->axis].name, c->name);
+      break;
+    case CHANGE_WINOGRAD:
+      buf_puts(out, "winograd");
+      print_names(c, is_convolution, out);
+      buf_printf(out, " %d", tile_of(c));
+      break;
+    default: break; /* read from a text, which it keeps */
+  }
+}

@@ -1,0 +1,35 @@
+/* Stages that only move data become index maps in the stages that load them. See program_edit.h. */
+#include <stdlib.h>
+
+#include "program/affine.h"
+#include "program/program_facts.h"
+#include "rewrite/program_edit.h"
+#include "rewrite/program_rebuild.h"
+
+/* What `stage` copies, over moves in between, is inlined if this is the only way that it goes. */
+static void inline_copied(const struct program *p, int stage, bool *inlined) {
+  for (int t; (t = copied_tensor(p, stage)) >= 0; stage = t) {
+    int loads = 0;
+    for (int i = t + 1; i < p->tensors.count; i++) loads += stage_loads(p, i, t);
+    const struct program_tensor *from = &p->tensors.data[t];
+    if (loads != 1 || from->is_input || not_inlined(p, t)) return;
+    inlined[t] = true;
+  }
+}
+
+canvas_status program_inline_moves(canvas_context *ctx, const struct program *p,
+                                   struct program **out) {
+  struct change c = change_open(CHANGE_INLINE, p);
+  for (int i = 0; i < p->tensors.count; i++) c.inlined[i] = only_moves(p, i) && !not_inlined(p, i);
+  for (int i = 0; i < p->outputs.count; i++) inline_copied(p, p->outputs.data[i], c.inlined);
+  return change_finish(ctx, &c, out);
+}
+
+struct program *program_turned(const struct program *p, int stage, int axis, const char *name) {
+  if (p->tensors.data[stage].reductions || not_inlined(p, stage)) return NULL;
+  struct change c = change_open(CHANGE_TURN, p);
+  c.tensor = stage;
+  c.axis = axis;
+  c.name = name;
+  return change_make(&c);
+}

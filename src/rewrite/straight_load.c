@@ -1,0 +1,31 @@
+/* What a load becomes whose index goes straight through pieces of an axis: a load for each of them, and what it was
+ * elsewhere. See program_straight.c, which says which pieces.
+ */
+#include "rewrite/program_rebuild.h"
+
+static int load_of(struct change *c, const struct px_map *map, const struct index_piece *x) {
+  const struct straight *s = &c->straight;
+  const struct px_node *n = &c->from->nodes.data[c->node];
+  int indices[PROGRAM_AXES], own = map->axis[s->axis];
+  int rank = c->from->tensors.data[n->tensor].rank;
+  int start = px_int(c->to, index_piece_at(x, 0));
+  int line = x->slope < 0 ? px_sub(c->to, start, own)
+             : x->slope   ? px_add(c->to, own, start)
+                          : start;
+  for (int i = 0; i < rank; i++)
+    indices[i] =
+        i == s->at ? line : px_copy(c->to, c->from, c->from->indices.data[n->first + i], map);
+  return map->load(c->to, n->tensor, rank, indices, map->data);
+}
+
+int straight_load(struct change *c, const struct px_map *map) {
+  const struct straight *s = &c->straight;
+  int own = map->axis[s->axis], last = s->count - 1;
+  int expr = s->whole ? load_of(c, map, &s->piece[last]) : px_copy(c->to, c->from, c->node, map);
+  if (s->whole) last--;
+  for (int i = last; i >= 0; i--) {
+    const struct index_piece *x = &s->piece[i];
+    expr = px_select(c->to, px_inside(c->to, own, x->low, x->high), load_of(c, map, x), expr);
+  }
+  return expr;
+}
