@@ -24,15 +24,15 @@ from .arguments_flat import (
     layout_of,
     sizes_of,
 )
-from .locks import EXPORTING
 from .compile_options import Options, options_of
+from .export_c import save_network
 from .lifted_graph import CannotExport
+from .locks import EXPORTING
 from .model_state import ModelState, check_weights
 from .native_part import OtherWeights
 from .network_report import NetworkReport, report_of
-from .specialization import Specialization, Strides
-from .export_c import save_network
 from .notices import notify
+from .specialization import Specialization, Strides
 from .transforms import check_transforms, in_autocast
 
 _REQUIRES_GRAD = operator.attrgetter("requires_grad")

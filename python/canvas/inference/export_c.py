@@ -100,7 +100,7 @@ int main(void) {
   free(arena);
   fclose(weights_file);
   fclose(example);
-  if (wrong) fprintf(stderr, "the difference is larger than rounding: was the code compiled with -ffast-math?\n");
+  if (wrong) fprintf(stderr, "larger than rounding: was the code compiled with -ffast-math?\n");
   return wrong;
 }
 """

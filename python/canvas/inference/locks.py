@@ -1,8 +1,8 @@
 """Locks around operations that modify state shared by calls.
 
 EXPORTING is held during exports and compilations, PACKING while weights are packed.  Calls of a
-finished network take no lock.  After a fork the child gets new locks, because the threads that held
-the old ones do not exist in it.
+finished network take no lock.  After a fork the child gets new locks, because the threads that
+held the old ones do not exist in it.
 
 Exports and Dynamo both change global state of PyTorch.  EXPORTING therefore acquires Dynamo's own
 lock first, which Dynamo holds while it traces and calls this backend.

@@ -19,17 +19,17 @@ from ..errors import CanvasError
 from . import lowering
 from .after_fork import FORK, on_one_thread
 from .arguments_flat import layout_of
+from .buffer_updates import BufferUpdates
 from .compile_options import Options
 from .cut_graph import Cut, cut_graph, part_program
 from .direct_part import direct_of
-from .verify_first_call import FACTOR, FACTOR_IN_TILES, verify_outputs
-from .buffer_updates import BufferUpdates
 from .lifted_graph import LiftedGraph, lift_graph
 from .memory_bound import check_elements, check_memory, has_fixed_sizes, row_major_bytes
 from .native_network import NotCompiled
 from .native_part import NativePart, in_strides
-from .overlap import has_memory, overlap, overlaps_itself
 from .notices import notify
+from .overlap import has_memory, overlap, overlaps_itself
+from .verify_first_call import FACTOR, FACTOR_IN_TILES, verify_outputs
 
 _SHARED = (
     "'{}' and '{}' share memory, and the model changes one of them in place: "

@@ -22,11 +22,11 @@ from torch import Tensor, fx, nn
 from .. import aten
 from ..errors import CanvasError
 from .arguments_flat import KnownLayout, check_gradients, check_leaf, layout_of, sizes_of
-from .locks import EXPORTING
 from .compile_options import Options, backend_options
 from .lifted_graph import CannotExport
-from .specialization import Specialization, Strides
+from .locks import EXPORTING
 from .notices import notify
+from .specialization import Specialization, Strides
 from .transforms import check_transforms, in_autocast
 from .watched_weights import WatchedWeights
 
