@@ -222,7 +222,7 @@ def finished(path: Path, question: dict[str, Any]) -> list[Result]:
     return [Result(**line["result"]) for line in lines if line["question"] == question]
 
 
-def strategy_options(options: argparse.Namespace) -> dict[str, Any]:
+def question_of(options: argparse.Namespace) -> dict[str, Any]:
     names = ("cpu", "epochs", "verify", "images")
     return {name: getattr(options, name) for name in names}
 
@@ -230,7 +230,7 @@ def strategy_options(options: argparse.Namespace) -> dict[str, Any]:
 def run_missing(options: argparse.Namespace) -> None:
     """Seed by seed, so that arms can be compared whenever it is stopped."""
     path = options.out / "runs.jsonl"
-    there = {(result.arm, result.seed) for result in finished(path, strategy_options(options))}
+    there = {(result.arm, result.seed) for result in finished(path, question_of(options))}
     for seed in range(1, options.seeds + 1):
         for arm in options.arms:
             if (arm, seed) in there:
@@ -247,7 +247,7 @@ def run_one(options: argparse.Namespace) -> None:
     arm, _, seed = options.one.partition(":")
     result = run(arm, int(seed), options)
     with open(options.out / "runs.jsonl", "a", encoding="utf-8") as out:
-        line = {"question": strategy_options(options), "result": asdict(result)}
+        line = {"question": question_of(options), "result": asdict(result)}
         out.write(json.dumps(line) + "\n")
 
 
@@ -283,7 +283,7 @@ def table(results: list[Result], arms: list[str]) -> str:
 
 
 def report(options: argparse.Namespace, text: str) -> str:
-    words = " ".join(f"--{name} {value}" for name, value in strategy_options(options).items() if value)
+    words = " ".join(f"--{name} {value}" for name, value in question_of(options).items() if value)
     return (
         "# What each part of a search is worth\n\n"
         f"`./dev bench search --seeds {options.seeds} {words}`, canvas {_core.version()}, torch "
@@ -320,7 +320,7 @@ def main() -> None:
         return
     if not options.table:
         run_missing(options)
-    text = table(finished(options.out / "runs.jsonl", strategy_options(options)), options.arms)
+    text = table(finished(options.out / "runs.jsonl", question_of(options)), options.arms)
     print(text)
     if options.report is not None:
         options.report.write_text(report(options, text))

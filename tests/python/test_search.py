@@ -311,7 +311,7 @@ def test_a_time_limit_stops_in_time_with_a_table(tmp_path):
 def test_a_time_limit_in_which_nothing_is_trained_is_told(tmp_path):
     limit = {"trials": 2, "time_limit": 0.5, "workers": 1, "say": lambda line: None}
     report = search(MODEL, "digits", out=tmp_path, **limit, **QUESTION)
-    assert "no network was trained before the time limit: give the same command more time" in str(
+    assert "No network was trained before the time limit: give the same command more time" in str(
         report
     )
 
