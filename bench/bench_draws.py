@@ -23,7 +23,7 @@ from typing import Any
 import torch
 
 import canvas
-from canvas import _core
+from canvas import _core, _testing
 from canvas.study import Study
 
 OPTIONS = "draws=rules nonlinear=1"  # every rule on
@@ -66,7 +66,7 @@ def trained(folder: Path) -> tuple[list[Trained], float]:
         Trained(
             row.name,
             float(row.val_accuracy or 0),
-            frozenset(_core.broken_rules(row.pack, OPTIONS).split()),
+            frozenset(_testing.broken_rules(row.pack, OPTIONS).split()),
         )
         for row in rows
         if row.kind == "find" and row.pack

@@ -19,17 +19,17 @@ from ..errors import CanvasError
 from . import lowering
 from .after_fork import FORK, on_one_thread
 from .arguments_flat import layout_of
+from .buffer_updates import BufferUpdates
 from .compile_options import Options
 from .cut_graph import Cut, cut_graph, part_program
 from .direct_part import direct_of
-from .first_call import FACTOR, FACTOR_IN_TILES, check_first
-from .held_buffers import HeldBuffers
 from .lifted_graph import LiftedGraph, lift_graph
 from .memory_bound import check_elements, check_memory, has_fixed_sizes, row_major_bytes
 from .native_network import NotCompiled
 from .native_part import NativePart, in_strides
+from .notices import notify
 from .overlap import has_memory, overlap, overlaps_itself
-from .told import tell
+from .verify_first_call import FACTOR, FACTOR_IN_TILES, verify_outputs
 
 _SHARED = (
     "'{}' and '{}' share memory, and the model changes one of them in place: "
@@ -44,7 +44,7 @@ Strides = Sequence["tuple[int, ...] | None"]
 Eager = Callable[[Sequence[Any], bool], Sequence[Any]]  # inputs, whether in float64 -> outputs
 
 
-class Specialised:
+class Specialization:
     """Weights are the tensors of `lifted.weights`, inputs all leaves of the arguments, whose
     `names` are those in messages, what is answered all leaves of the outputs; with `copies` none
     of them is a view of an input.
@@ -82,7 +82,7 @@ class Specialised:
             setattr(self.cut.outer, name, part)
         self._forward = self.cut.outer.forward
         self._mutated = self.lifted.mutated
-        self.buffers = HeldBuffers(module, self.lifted.rebound, self.lifted.weights)
+        self.buffers = BufferUpdates(module, self.lifted.rebound, self.lifted.weights)
         self.direct = None if self.changes else direct_of(self.cut, self.lifted)
         leaves = _pytree.tree_leaves((tuple(args), dict(kwargs)))
         self._layout, self._orders = layout_of(leaves), _orders(leaves)
@@ -128,7 +128,7 @@ class Specialised:
         if self.direct is not None:
             results = self.direct.run(bound, inputs, in_form)
             return _laid_out(results, strides) if strides else results
-        weights = self.buffers.of_now(bound)
+        weights = self.buffers.current_weights(bound)
         if self._mutated:
             self._check_apart(weights, inputs)
         with torch.no_grad():
@@ -151,7 +151,7 @@ class Specialised:
         if self._mutated:
             self._check_apart(weights, inputs)
         if FORK.child:
-            tell(UNCHECKED if self.options.check else "")
+            notify(UNCHECKED if self.options.check else "")
             return self._placed(self.bind(weights), inputs, self._expected)
         given, exact = self._copies(inputs), self._copies(inputs)
         changed = [weights[at] for at in self._changed(self.lifted.weights)]
@@ -171,7 +171,7 @@ class Specialised:
             names = [*map(str, range(len(results))), *self._changed_names(), *self.lifted.rebound]
             factor = FACTOR_IN_TILES if self.options.winograd == 4 else FACTOR
             reference = functools.partial(self._exact, eager, exact)
-            check_first(names, got, [*wanted, *wanted_changes, *rebound], reference, factor)
+            verify_outputs(names, got, [*wanted, *wanted_changes, *rebound], reference, factor)
         return results, strides
 
     def _placed(

@@ -1,10 +1,10 @@
-"""A compiled network as a folder that is built without Python:
+"""Export a compiled network as a folder of C that builds and runs without Python:
 
-NAME.c, NAME.h   the network, as the core writes it
-main.c           runs it on the example and compares
-weights.bin      its weights in order, each from a multiple of 64 bytes on
-example.bin      inputs and what PyTorch answers to them, in the same way
-network.txt      its text, for canvas network
+NAME.c, NAME.h   the network, as the core emits it
+main.c           runs the network on the example and compares the outputs
+weights.bin      the weights in the order of NAME.h, each aligned to 64 bytes
+example.bin      inputs and PyTorch's outputs, aligned in the same way
+network.txt      the text of the network, as `canvas network` reads it
 README.md        how to build it
 """
 
@@ -26,7 +26,7 @@ from ..files import folder_at_once
 from .huge_pages import ALIGNMENT
 from .native_network import NativeNetwork
 
-MAIN = r"""/* Runs the network '%(name)s' on example.bin and compares:  see README.md */
+MAIN = r"""/* Runs the network '%(name)s' on example.bin and compares the outputs: see README.md */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +39,7 @@ enum {
   INPUTS = %(name)s_inputs_count,
   OUTPUTS = %(name)s_outputs_count
 };
-static const double BOUND = 1e-3; /* of the largest output: more than rounding */
+static const double BOUND = 1e-3; /* largest difference, relative to the largest output */
 static const size_t weight_bytes[] = %(name)s_weights_bytes;
 static const size_t input_bytes[] = %(name)s_inputs_bytes;
 static const size_t output_bytes[] = %(name)s_outputs_bytes;
@@ -48,7 +48,7 @@ static size_t rounded(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 static void *memory(size_t bytes) {
   void *p = aligned_alloc(64, rounded(bytes) + 64);
-  if (!p) fprintf(stderr, "there is no memory\n"), exit(1);
+  if (!p) fprintf(stderr, "out of memory\n"), exit(1);
   return p;
 }
 
@@ -76,7 +76,7 @@ int main(void) {
   for (int i = 0; i < OUTPUTS; i++) outputs[i] = memory(output_bytes[i]);
   void *packed = memory(%(name)s_packed_bytes), *arena = memory(%(name)s_arena_bytes);
   if (%(name)s_load(weights, packed) || %(name)s_run(weights, packed, inputs, outputs, arena)) {
-    fprintf(stderr, "there is no memory\n");
+    fprintf(stderr, "out of memory\n");
     return 1;
   }
   for (int i = 0; i < OUTPUTS; i++) {
@@ -89,7 +89,7 @@ int main(void) {
       largest = fmax(largest, fabs((double)wanted[k]));
     }
     printf("output %%d: %%zu bytes, ", i, output_bytes[i]);
-    printf("off by %%g of %%g at most\n", off, largest);
+    printf("largest difference %%g, largest value %%g\n", off, largest);
     wrong |= !(off <= BOUND * largest);
     free((void *)wanted);
   }
@@ -100,7 +100,7 @@ int main(void) {
   free(arena);
   fclose(weights_file);
   fclose(example);
-  if (wrong) fprintf(stderr, "that is more than rounding: was it compiled with -ffast-math?\n");
+  if (wrong) fprintf(stderr, "larger than rounding: was the code compiled with -ffast-math?\n");
   return wrong;
 }
 """
@@ -108,14 +108,14 @@ int main(void) {
 README = """# {name}
 
 A network as C, written by Canvas {version} for the machine on which it was compiled. `{name}.h`
-says what it takes; tensors are whole, row-major, of 32 bits per element.
+declares its functions; tensors are dense, row-major, of 32 bits per element.
 
     cc {flags} -o {name} main.c {name}.c -lm
     ./{name}
 
-runs it on `example.bin` (inputs, then what PyTorch answered), prints how far off the outputs
-are, and ends with status 1 where that is more than rounding. `weights.bin` holds the weights in
-the order of the header, each from a multiple of 64 bytes.
+runs it on `example.bin` (inputs, then PyTorch's outputs) and prints the largest difference of each
+output. The exit status is 1 if a difference is larger than rounding explains. `weights.bin` holds
+the weights in the order of the header, each aligned to 64 bytes.
 `network.txt` is the text that `canvas network` reads.
 """
 
@@ -128,15 +128,19 @@ def save_network(
     folder: str | os.PathLike[str],
     name: str,
 ) -> Path:
-    """The folder, new, appears whole or not at all."""
+    """Write a new folder, all of it or, after an error, nothing.
+
+    Raises CanvasError where `folder` exists, cannot be written, or `name` is no name of a C
+    function.
+    """
     out = Path(folder)
     if not re.fullmatch(r"[A-Za-z]\w{0,99}", name, re.ASCII):
         raise CanvasError(
-            "name is letters, digits and _, as that of a C function, a letter first and at most "
-            f"100 of them, not {shown(name)}"
+            "name must be the name of a C function: at most 100 letters, digits and _, a letter "
+            f"first, not {shown(name)}"
         )
     if out.exists():
-        raise CanvasError(f"'{out}' is there already: give a folder that does not exist")
+        raise CanvasError(f"'{out}' already exists: give a folder that does not exist")
     try:
         with suppress(FileExistsError):  # a file: opening it as a folder says so
             out.parent.mkdir(parents=True, exist_ok=True)

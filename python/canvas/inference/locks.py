@@ -1,9 +1,11 @@
-"""Locks for what changes what calls share: EXPORTING for exports and compilations, PACKING for the
-packing of weights alone.  Calls of what is ready take none.  A child of a fork gets fresh ones: a
-thread that held them is not there.
+"""Locks around operations that modify state shared by calls.
 
-Dynamo and exports change the state of PyTorch that is one for all threads, so that an export takes
-Dynamo's own lock first, under which that traces and calls this backend.
+EXPORTING is held during exports and compilations, PACKING while weights are packed.  Calls of a
+finished network take no lock.  After a fork the child gets new locks, because the threads that
+held the old ones do not exist in it.
+
+Exports and Dynamo both change global state of PyTorch.  EXPORTING therefore acquires Dynamo's own
+lock first, which Dynamo holds while it traces and calls this backend.
 """
 
 from __future__ import annotations
@@ -33,13 +35,13 @@ class _Packing:
 
 class _Exporting:
     def __init__(self) -> None:
-        self._taken: list[Any] = []  # of the thread that holds PACKING, one for each level
-        self._threads: list[int] = []  # of PyTorch, in a child of a fork
+        self._taken: list[Any] = []  # Dynamo's lock or None, one entry per nested entry
+        self._threads: list[int] = []  # PyTorch's thread counts to restore, one per nested entry
         self._lost: Any = None
         os.register_at_fork(after_in_child=self.renew)
 
     def renew(self) -> None:
-        """Dynamo's lock may be held by a thread that is not there: nobody else is, either."""
+        """Give up Dynamo's lock if a thread of the parent holds it: the child has one thread."""
         self._taken, self._threads = [], []
         lock = _of_dynamo(sys.modules.get("torch._dynamo.convert_frame"))
         if lock is not None and lock.acquire(blocking=False):

@@ -1,16 +1,13 @@
-"""Who is a finalist, and in which engines each candidate is timed."""
+"""Choose the finalists, and the engines in which each candidate is timed."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ..nn.latency import COMPILED, EAGER, NATIVE
 from ..reporting.front import find_order
 from ..study import Candidate
-
-if TYPE_CHECKING:
-    from .search_run import Run
+from .search_run import Run
 
 
 def finalists(candidates: Sequence[Candidate], count: int) -> list[Candidate]:
@@ -27,7 +24,7 @@ def finalists(candidates: Sequence[Candidate], count: int) -> list[Candidate]:
     return chosen
 
 
-def engines_wanted(run: Run) -> dict[int, list[str]]:
+def requested_engines(run: Run) -> dict[int, list[str]]:
     """The engines in which each candidate is timed."""
     always = [EAGER, NATIVE] if run.options["latency"] == "native" else [EAGER]
     every = run.options["compile"] == "yes" and run.options["finalists"]
@@ -39,17 +36,17 @@ def engines_wanted(run: Run) -> dict[int, list[str]]:
     return wanted
 
 
-def lacks(run: Run, row: Candidate, engines: dict[int, list[str]]) -> bool:
-    """Whether an engine of `row` was not timed, or not against what all are compared with; what
-    failed in an earlier run is tried again.
+def needs_timing(run: Run, row: Candidate, engines: dict[int, list[str]]) -> bool:
+    """Whether an engine of `row` has no timing, or one against another reference engine.  An
+    engine that failed in an earlier run is tried again.
     """
-    timings, engine = run.study.timings(row.id), against(run)
+    timings, engine = run.study.timings(row.id), reference_engine(run)
     stale = any(timing.against not in ("", engine or timing.against) for timing in timings)
-    there = {timing.engine for timing in timings} - failed_before(run, row)
+    there = {timing.engine for timing in timings} - failed_engines(run, row)
     return stale or not set(engines[row.id]) <= there
 
 
-def failed_before(run: Run, row: Candidate) -> set[str]:
+def failed_engines(run: Run, row: Candidate) -> set[str]:
     """The engines in which `row` could not be timed by an earlier run."""
     return {
         timing.engine
@@ -58,7 +55,7 @@ def failed_before(run: Run, row: Candidate) -> set[str]:
     }
 
 
-def against(run: Run) -> str:
+def reference_engine(run: Run) -> str:
     """The unchanged network's fastest engine; "" while it has no latency."""
     timings = [t for row in run.study.select("baseline") for t in run.study.timings(row.id)]
     return next((timing.against for timing in timings if timing.against), "")

@@ -1,10 +1,10 @@
-"""The first call of what was compiled, beside PyTorch on the same input.
+"""Verify the first call of compiled code against PyTorch on the same input.
 
-An output passes where it differs from PyTorch's by TOLERANCE times the largest element at most.
-Where it does not, the same network in float64 says how far off PyTorch's own float32 is, and
-FACTOR times that is the bound, FACTOR_IN_TILES times where convolutions may be Winograd's in
-tiles of 4, whose errors are 7 times those of the sums (docs/reports/winograd.md).  What is no
-number must be so on both sides; whole numbers and truth values must be equal.
+An output passes if it differs from PyTorch's by at most TOLERANCE times the largest element.
+Otherwise the network is run in float64 to measure the rounding error of PyTorch's own float32
+result.  The bound is then FACTOR times that error.  With Winograd convolutions in tiles of 4 it is
+FACTOR_IN_TILES times, as their errors are 7 times those of direct sums (docs/reports/winograd.md).
+NaN and infinite values must match exactly; integer and boolean outputs must be equal.
 """
 
 from __future__ import annotations
@@ -24,14 +24,17 @@ FACTOR_IN_TILES = 8 * FACTOR
 Reference = Callable[[], "Sequence[Any] | None"]
 
 
-def check_first(
+def verify_outputs(
     names: Sequence[str],
     got: Sequence[Any],
     wanted: Sequence[Any],
     reference: Reference,
     factor: float = FACTOR,
 ) -> None:
-    """Raises CanvasError with an output that differs by more than its bound."""
+    """Raise CanvasError if an output differs by more than its bound.
+
+    `reference` returns the outputs in float64, or None if the model does not run in it.
+    """
     doubtful = [i for i in range(len(names)) if _excess(got[i], wanted[i]) > 1]
     if not doubtful:
         return
@@ -43,7 +46,7 @@ def check_first(
         if not off <= bound:
             raise CanvasError(
                 f"output '{names[i]}' differs from PyTorch's by {off:.3g}, more than the bound "
-                f"{bound:.3g}: what was compiled is not used"
+                f"{bound:.3g}: the compiled code is not used"
             )
 
 
@@ -76,7 +79,7 @@ def _comparable(exact: Any, other: Any) -> bool:
 
 
 def _largest(got: Any, wanted: Any) -> float:
-    """The largest difference; infinite where one is no number, or another kind of thing."""
+    """The largest absolute difference; infinite where NaNs, shapes or types do not match."""
     if not isinstance(wanted, Tensor):
         return 0.0 if type(got) is type(wanted) and got == wanted else float("inf")
     if not isinstance(got, Tensor) or got.shape != wanted.shape:

@@ -7,9 +7,10 @@ import pytest
 from made_finals import ScriptedPool, good, made_run, scores
 
 from canvas.errors import CanvasError
-from canvas.runner.ahead import UNCHANGED, compile_ahead
+from canvas.runner.compiled_engines import UNCHANGED
 from canvas.runner.finals import train_finals
-from canvas.runner.wanted import engines_wanted
+from canvas.runner.precompile import precompile
+from canvas.runner.timing_plan import requested_engines
 from canvas.workers.scratch import environment_of
 
 FINALISTS = 7
@@ -71,9 +72,9 @@ def unchanged(run):
     return run.study.select("baseline")[0].id
 
 
-def ahead(run, pool):
+def precompile_all(run, pool):
     rows = run.study.select(status="done")
-    compile_ahead(run, pool, rows, engines_wanted(run))
+    precompile(run, pool, rows, requested_engines(run))
 
 
 def test_the_unchanged_network_is_compiled_in_the_place_of_a_training(run):
@@ -83,13 +84,13 @@ def test_the_unchanged_network_is_compiled_in_the_place_of_a_training(run):
     assert UNCHANGED not in pool.jobs and not pool.compiling
     assert before - run.timing_seconds() == pytest.approx(25.0)  # kept for torch.compile no more
     id = unchanged(run)
-    assert run.ahead.child[id] == f"child of {UNCHANGED}"
-    assert run.ahead.processor[id] == dict.fromkeys(EVERY, 4.0)
-    ahead(run, pool)
+    assert run.compiled.child[id] == f"child of {UNCHANGED}"
+    assert run.compiled.processor[id] == dict.fromkeys(EVERY, 4.0)
+    precompile_all(run, pool)
     compiled = len(run.study.select(status="done"))
-    assert set(run.ahead.seconds) == {row.id for row in run.study.select(status="done")}
+    assert set(run.compiled.seconds) == {row.id for row in run.study.select(status="done")}
     # Half of the 12 seconds beside trainings went by for it, of those after them what passed.
-    by_the_clock = sum(run.ahead.cost(i, e)[0] for i in run.ahead.seconds for e in EVERY)
+    by_the_clock = sum(run.compiled.cost(i, e)[0] for i in run.compiled.seconds for e in EVERY)
     assert by_the_clock == pytest.approx(12 / 2, abs=0.5) and compiled > 1
 
 
@@ -128,8 +129,8 @@ def test_what_is_not_compiled_when_the_finals_end_is_awaited(run):
     train_finals(run, pool)
     assert list(pool.compiling) == [UNCHANGED] and run.timing_seconds() > 25
     pool.wait = wait
-    ahead(run, pool)
-    assert not pool.compiling and unchanged(run) in run.ahead.seconds
+    precompile_all(run, pool)
+    assert not pool.compiling and unchanged(run) in run.compiled.seconds
     assert pool.asked[0] == UNCHANGED and unchanged(run) not in pool.asked  # not a second time
 
 
@@ -138,16 +139,16 @@ def test_it_is_stopped_where_it_takes_too_long(run):
     pool.wait = lambda seconds: ScriptedPool.wait(pool, seconds)
     train_finals(run, pool)
     run.deadline = time.monotonic()
-    ahead(run, pool)
-    assert run.ahead.stopped == {unchanged(run)} and not pool.compiling
-    assert run.ahead.cost(unchanged(run), "compiled")[1] == 7.0
+    precompile_all(run, pool)
+    assert run.compiled.stopped == {unchanged(run)} and not pool.compiling
+    assert run.compiled.cost(unchanged(run), "compiled")[1] == 7.0
 
 
 def test_a_child_that_dies_of_it_costs_no_final(run):
     pool = Beside(message={"event": "failed", "kind": "crashed", "reason": "it fell over"})
     train_finals(run, pool)
     assert [len(tests) for tests in scores(run).values()].count(3) == FINALISTS
-    assert run.ahead.cost(unchanged(run), "compiled") == (0.0, 0.0)
+    assert run.compiled.cost(unchanged(run), "compiled") == (0.0, 0.0)
 
 
 @pytest.mark.parametrize("change", [{"compile": "no"}, {"workers": 1}, {"timed": True}])
@@ -157,4 +158,4 @@ def test_it_is_not_compiled_beside_where_it_need_not_be(run, change):
     run.options["compile"] = change.get("compile", "yes")
     run.timed = change.get("timed", False)
     train_finals(run, pool)
-    assert run.ahead.unchanged is None and not pool.compiling
+    assert run.compiled.unchanged is None and not pool.compiling

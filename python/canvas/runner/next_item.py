@@ -23,7 +23,7 @@ from ..options import budgets
 from ..study import WHOLE, Item
 from .evolve import Evolve, draws_before
 from .search_run import Run
-from .strategy import New, Promote, Proposal, Question, Random, new_finds, rungs_of, seen
+from .strategy import New, Promote, Proposal, Random, StrategyOptions, new_finds, rungs_of, seen
 
 DRY = 2000  # draws in a row without a candidate after which the search gives up ...
 REJECTED = 200  # ... and candidates in a row that were rejected before their training
@@ -35,9 +35,9 @@ def draw_options(options: dict[str, Any]) -> str:
     return " ".join(f"{name}={options[name]}" for name in names if options[name] is not None)
 
 
-def question_of(options: dict[str, Any]) -> Question:
+def strategy_options(options: dict[str, Any]) -> StrategyOptions:
     """What of the options a strategy depends on."""
-    return Question(
+    return StrategyOptions(
         options["seed"],
         options["trials"],
         budgets(options),
@@ -46,25 +46,27 @@ def question_of(options: dict[str, Any]) -> Question:
     )
 
 
-class Asking:
+class NextItem:
     """The items of a search: `next` asks for one, `over` is true when there is nothing more."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
         self.study = run.study
         self.options = run.options
-        self.question = question_of(run.options)
+        self.settings = strategy_options(run.options)
         self.strategy = self._strategy()
-        self.over = False
+        self.exhausted = False
         # Whether what is asked for depends on results; a rejection makes room for another find.
-        self.looks = self.strategy.looks or run.options["pretests"] == "yes"
+        self.depends_on_results = (
+            self.strategy.depends_on_results or run.options["pretests"] == "yes"
+        )
 
     def _strategy(self) -> Random:
         if self.options["strategy"] == "random":
-            return Random(self.question)
-        count = len(self.question.budgets)
-        draws = draws_before(self.options["start"], self.question.trials, count)
-        return Evolve(self.question, (), draws)
+            return Random(self.settings)
+        count = len(self.settings.budgets)
+        draws = draws_before(self.options["start"], self.settings.trials, count)
+        return Evolve(self.settings, (), draws)
 
     def _known(self) -> list[Item]:
         """The controls as items before the first; they have ended when the first item is asked."""
@@ -82,11 +84,11 @@ class Asking:
         """The candidate of the next item; None: nothing can be asked for before something ends,
         or at all.  Not `new`: no time is left for new finds; `late` says when to give up drawing.
         """
-        self.over = False
+        self.exhausted = False
         items = self.study.items()
         if isinstance(self.strategy, Evolve) and self.options["start"] == "known":
             self.strategy.known = self._known()
-        first = len(items) - self.options["lag"] if self.looks else -1
+        first = len(items) - self.options["lag"] if self.depends_on_results else -1
         for last in range(max(first, -1), max(len(items), 1)):
             if any(item.state == "open" for item in items[: last + 1]):
                 return None
@@ -97,7 +99,7 @@ class Asking:
                 return proposal.candidate
             if proposal is not None:
                 return None if self._dry(items) else self._draw(ask, late)
-        self.over = True
+        self.exhausted = True
         return None
 
     def _dry(self, items: Sequence[Item]) -> bool:
@@ -157,7 +159,7 @@ class Asking:
             budget,
             proposal.origin,
             " ".join(parent.name for parent in proposal.parents),
-            (self.question.rungs or [WHOLE])[0],
+            (self.settings.rungs or [WHOLE])[0],
         )
         return id, "trial", ""
 

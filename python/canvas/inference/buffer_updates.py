@@ -1,4 +1,4 @@
-"""The places in a model's modules of the buffers that forward gives other tensors."""
+"""Buffers that a model's forward rebinds to other tensors: read and replaced in its modules."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 
 
-class HeldBuffers:
-    """`rebound`: names of buffers, `weights`: of all that the graph reads.  `follow` is told which
-    tensors have come into the places of which.
+class BufferUpdates:
+    """`rebound`: names of the buffers that forward rebinds; `weights`: names of all weights and
+    buffers that the graph reads.  `follow(before, after)` is called when `set` replaces tensors.
     """
 
     follow: Callable[[Sequence[Any], Sequence[Any]], None] | None = None
@@ -25,19 +25,19 @@ class HeldBuffers:
         self._read = [(at, table, n) for at, (table, n) in read if (id(table), n) in known]
 
     def tensors(self) -> list[Any]:
-        """Those that the modules hold now."""
+        """The rebound buffers as the modules hold them now."""
         return [table[name] for table, name in self._places]
 
     def set(self, tensors: Sequence[Any]) -> None:
         before = self.tensors()
-        tensors = [_counted(tensor) for tensor in tensors]
+        tensors = [_with_version(tensor) for tensor in tensors]
         for (table, name), tensor in zip(self._places, tensors):
             table[name] = tensor
         if self.follow is not None:
             self.follow(before, tensors)
 
-    def of_now(self, weights: Sequence[Any]) -> list[Any]:
-        """The weights of the graph with those in their places that the modules hold now."""
+    def current_weights(self, weights: Sequence[Any]) -> list[Any]:
+        """The weights, the rebound ones replaced by the tensors that the modules hold now."""
         held = list(weights)
         for at, table, name in self._read:
             held[at] = table[name]
@@ -50,8 +50,8 @@ def _place(paths: dict[str, nn.Module], name: str) -> tuple[dict[str, Any], str]
     return ({} if module is None else module._buffers), last
 
 
-def _counted(tensor: Any) -> Any:
-    """What was made under torch.inference_mode() does not count its changes: a copy that does."""
+def _with_version(tensor: Any) -> Any:
+    """A copy of a tensor made under torch.inference_mode(), which has no version counter."""
     if not isinstance(tensor, Tensor) or not tensor.is_inference():
         return tensor
     with torch.inference_mode(False):
@@ -59,5 +59,5 @@ def _counted(tensor: Any) -> Any:
 
 
 def alike(first: Tensor, second: Tensor) -> bool:
-    """Whether what was compiled for one serves the other."""
+    """Whether code that was compiled for one tensor accepts the other."""
     return first.shape == second.shape and first.dtype == second.dtype
