@@ -5,16 +5,16 @@
 NAMEs are reports (docs/reports/NAME.md); all by default. A table stands between two lines of
 comment, of which the first says what it shows:
 
-    <!-- rows FILE / TABLE | case | COLUMN | COLUMN -->       one line per case
-    <!-- machines FILE / TABLE / CASE | machine | COLUMN -->  one line per machine
-    <!-- summary FILE / COLUMN | TABLE | TABLE -->            one line per table
+    <!-- rows FILE / TABLE + TABLE @ WORDS | case | COLUMN -->  a line per case
+    <!-- machines FILE / TABLE / CASE | machine | COLUMN -->    a line per machine
+    <!-- summary FILE / COLUMN | TABLE | TABLE > COLUMN -->     a line per table, over its cases
     ...
     <!-- end -->
 
-FILE is bench/results/FILE.jsonl. A name before the last "|" may be "COLUMN = HEAD", which renames
-the column. "TABLE @ WORDS" takes the rows whose machine has these words. Otherwise rows of the
-machine that was measured last are taken; of each value the newest row counts. Below the table
-stands where and when it was measured. --check changes nothing and fails where a table differs.
+FILE is bench/results/FILE.jsonl. Of each value the newest row counts. A table shows one machine:
+the one whose name has the WORDS behind "@", or the one that was measured last. Below it stands
+where and when it was measured. "COLUMN = HEAD" renames a column, "COLUMN!" leaves out cases that
+lack it, "COLUMN~" hides its spread. --check changes nothing and fails where a table differs.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import argparse
 import re
 import statistics
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import harness
@@ -44,17 +45,18 @@ def number(value: float, unit: str) -> str:
         return f"{value:.1f}"
     if unit in ("", "GFLOP/s"):
         return f"{value:.3g}" if size < 1 else f"{value:.2f}" if size < 100 else f"{value:,.0f}"
-    digits = 0 if size >= 100 else 1 if size >= 10 else 2 if size >= 1 else 3
-    return f"{value:,.{digits}f}"
+    if size < 1:
+        return f"{value:.3g}"
+    return f"{value:,.{0 if size >= 100 else 1 if size >= 10 else 2}f}"
 
 
-def cell(row: Row | None) -> str:
+def cell(row: Row | None, plain: bool = False) -> str:
     if row is None:
         return ""
     if isinstance(row["value"], str):
         return str(row["value"]).replace("|", "\\|")
     text = number(row["value"], row["unit"])
-    return f"{text} +- {row['spread']:.2g}" if "spread" in row else text
+    return f"{text} +- {row['spread']:.2g}" if "spread" in row and not plain else text
 
 
 def by_date(rows: list[Row], table: str, where: str) -> list[Row]:
@@ -74,16 +76,14 @@ def newest(rows: list[Row], table: str, where: str) -> list[Row]:
 
 
 def origin(rows: list[Row]) -> str:
-    """One line: machine, commits and dates."""
+    """One line: machines with their commits and dates."""
     places: dict[str, list[str]] = {}
     for row in rows:
-        when = f"commit {row['commit']}" if row["commit"] else "commit unknown"
-        when += f", {row['date']}" if row["date"] else ""
+        when = " ".join(row[name] or f"{name} unknown" for name in ("commit", "date"))
         known = places.setdefault(row["machine"] or "machine unknown", [])
         if when not in known:
             known.append(when)
-    told = [f"{place} ({'; '.join(sorted(whens))})" for place, whens in places.items()]
-    return f"Measured on {'; '.join(told)}."
+    return "; ".join(f"{place} ({', '.join(sorted(whens))})" for place, whens in places.items())
 
 
 def parts(spec: str) -> tuple[str, str, list[str]]:
@@ -104,56 +104,93 @@ def line(cells: list[str]) -> str:
     return f"| {' | '.join(cells)} |".replace("|  |", "| |")
 
 
-def head(name: str, shown: str, rows: list[Row]) -> str:
-    """The column's name with its unit, where all of its numbers have the same."""
-    units = {row["unit"] for row in rows if row["column"] == name and row["value"] != ""}
-    unit = units.pop() if len(units) == 1 else ""
-    return (shown or name) + ("" if unit in SPOKEN else f", {unit}")
+@dataclass(frozen=True)
+class Column:
+    """A column of a directive: NAME[!][~] [= HEAD]."""
+
+    name: str
+    shown: str
+    needed: bool
+    plain: bool
+
+    @staticmethod
+    def of(text: str) -> Column:
+        name, shown = split(text, "=")
+        bare = name.rstrip("!~")
+        return Column(bare, shown or bare, "!" in name[len(bare) :], "~" in name[len(bare) :])
+
+    def head(self, rows: list[Row]) -> str:
+        """With its unit, where all of its numbers have the same."""
+        units = {row["unit"] for row in rows if row["column"] == self.name}
+        unit = units.pop() if len(units) == 1 else ""
+        return self.shown + ("" if unit in SPOKEN else f", {unit}")
 
 
 def table_of_rows(spec: str) -> str:
-    name, table, (first, *columns) = parts(spec)
-    found = newest(harness.read(name), *split(table, "@"))
-    pairs = [split(column, "=") for column in columns]
-    for column, _ in pairs:
-        if not any(row["column"] == column for row in found):
-            raise BadResults(f"table '{table}' of '{name}' has no column '{column}'")
-    values = {(row["case"], row["column"]): row for row in found}
-    used = [row for row in found if row["column"] in {column for column, _ in pairs}]
-    lines = [line([first, *(head(column, shown, found) for column, shown in pairs)])]
-    lines.append("|---" * (len(pairs) + 1) + "|")
-    for case in dict.fromkeys(row["case"] for row in used):
-        lines.append(line([case, *(cell(values.get((case, column))) for column, _ in pairs)]))
-    return "\n".join(lines) + f"\n\n{origin(used)}\n"
+    name, rest, (first, *texts) = parts(spec)
+    tables, where = split(rest, "@")
+    columns, known = [Column.of(text) for text in texts], harness.read(name)
+    heads, cells, used = [first], {}, []
+    for table in (word.strip() for word in tables.split("+")):
+        found = newest(known, table, where)
+        values = {(row["case"], row["column"]): row for row in found}
+        cases = list(dict.fromkeys(row["case"] for row in found))
+        for column in columns:
+            here = [values[case, column.name] for case in cases if (case, column.name) in values]
+            if not here:
+                raise BadResults(f"table '{table}' of '{name}' has no column '{column.name}'")
+            used += here
+            heads.append((f"{table}: " if "+" in tables else "") + column.head(found))
+            for row in here:
+                cells[row["case"], len(heads) - 1] = cell(row, column.plain)
+    needed = [i for i, column in enumerate(columns, 1) if column.needed]
+    cases = [c for c in dict.fromkeys(c for c, _ in cells) if all((c, i) in cells for i in needed)]
+    order = {row["case"]: None for row in known}  # as the benchmark runs them
+    lines = [line(heads), "|---" * len(heads) + "|"]
+    for case in (case for case in order if case in cases):
+        lines.append(line([case, *(cells.get((case, i), "") for i in range(1, len(heads)))]))
+    return "\n".join(lines) + f"\n\n{origin([row for row in used if row['case'] in cases])}\n"
 
 
 def table_of_machines(spec: str) -> str:
-    name, rest, (first, *columns) = parts(spec)
+    name, rest, (first, *texts) = parts(spec)
     table, case = split(rest, "/")
+    columns = [Column.of(text) for text in texts]
     rows = [row for row in by_date(harness.read(name), table, "") if row["case"] == case]
-    lines = [line([first, "commit", "date", *(head(column, "", rows) for column in columns)])]
-    lines.append("|---" * (len(columns) + 3) + "|")
+    heads = [first, "commit", "date", *(column.head(rows) for column in columns)]
+    lines = [line(heads), "|---" * len(heads) + "|"]
     for machine in dict.fromkeys(row["machine"] for row in reversed(rows)):
         here = {row["column"]: row for row in rows if row["machine"] == machine}
-        last = list(here.values())[-1]
+        here = {c.name: here[c.name] for c in columns if c.name in here}
+        if not here:
+            continue
+        last = max(here.values(), key=lambda row: row["date"] or "")
         place = [str(last[field] or "unknown") for field in ("machine", "commit", "date")]
-        lines.append(line([*place, *(cell(here.get(column)) for column in columns)]))
+        shown = [cell(here.get(column.name), column.plain) for column in columns]
+        lines.append(line([*place, *shown]))
     return "\n".join(lines) + "\n"
 
 
 def table_of_summaries(spec: str) -> str:
-    name, column, tables = parts(spec)
+    name, usual, entries = parts(spec)
     known, used = harness.read(name), []
-    lines = [line([column, "cases", "geometric mean", "median", "least", "most"]), "|---" * 6 + "|"]
-    for entry in tables:
-        table, shown = split(entry, "=")
-        rows = [row for row in newest(known, *split(table, "@")) if row["column"] == column]
+    mixed = any(">" in entry for entry in entries)
+    heads = ["table: column" if mixed else usual, "cases", "geometric mean", "median", "least", "most"]
+    lines = [line(heads), "|---" * len(heads) + "|"]
+    for entry in entries:
+        text, shown = split(entry, "=")
+        place, where = split(text, "@")
+        table, column = split(place, ">")
+        column = column or usual
+        rows = [row for row in newest(known, table, where) if row["column"] == column]
         values = [float(row["value"]) for row in rows if harness.is_number(row["value"])]
         if not values:
             raise BadResults(f"table '{table}' of '{name}' has no numbers '{column}'")
         used += rows
         mean = [harness.geometric(values), statistics.median(values), min(values), max(values)]
-        lines.append(line([shown or table, str(len(values)), *(f"{v:.2f}" for v in mean)]))
+        unit = rows[0]["unit"]
+        shown = shown or (f"{table}: {column}" if mixed else table) + (f", {where}" if where else "")
+        lines.append(line([shown, str(len(values)), *(number(v, unit) for v in mean)]))
     return "\n".join(lines) + f"\n\n{origin(used)}\n"
 
 

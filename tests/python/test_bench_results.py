@@ -143,14 +143,27 @@ def test_the_newest_row_of_the_newest_machine_counts(scratch: Path) -> None:
         "|---|---|---|",
         "| a | 1.00 | 1,234 +- 2 |",
         "",
-        "Measured on M (commit abc, 2026-01-01; commit new, 2026-01-02).",
+        "M (abc 2026-01-01, new 2026-01-02)",
     ]
     assert made("rows trial / t | case | x | y")[2] == "| c | 2.00 | text \\| bar |"
+    assert made("rows trial / t @ M | case | x | y!~")[2] == "| a | 1.00 | 1,234 |"
+    both = [*rows, row("a", "x", 7.0, table="u"), row("b", "x", 6.0, table="u", machine="Old")]
+    harness.append("two", both)
+    assert made("rows two / t + u @ M | case | x") == [
+        "| case | t: x | u: x |",
+        "|---|---|---|",
+        "| a | 1.00 | 7.00 |",
+        "",
+        "M (abc 2026-01-01, new 2026-01-02)",
+    ]
     table = made("machines trial / t / a | machine | x")
     assert table[2:] == ["| M | new | 2026-01-02 | 1.00 |"]
     harness.append("trial", [row("d", "x", 8.0, machine="New", date="2026-01-04")])
-    summary = made("summary trial / x | t = all")
-    assert summary[2] == "| all | 2 | 4.00 | 5.00 | 2.00 | 8.00 |"
+    summary = made("summary trial / x | t = all | t > y @ M")
+    assert summary[2:4] == [
+        "| all | 2 | 4.00 | 5.00 | 2.00 | 8.00 |",
+        "| t: y, M | 1 | 1,234 | 1,234 | 1,234 | 1,234 |",
+    ]
 
 
 @pytest.mark.parametrize(
