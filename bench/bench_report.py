@@ -175,7 +175,14 @@ def table_of_summaries(spec: str) -> str:
     name, usual, entries = parts(spec)
     known, used = harness.read(name), []
     mixed = any(">" in entry for entry in entries)
-    heads = ["table: column" if mixed else usual, "cases", "geometric mean", "median", "least", "most"]
+    heads = [
+        "table: column" if mixed else usual,
+        "cases",
+        "geometric mean",
+        "median",
+        "least",
+        "most",
+    ]
     lines = [line(heads), "|---" * len(heads) + "|"]
     for entry in entries:
         text, shown = split(entry, "=")
@@ -189,7 +196,9 @@ def table_of_summaries(spec: str) -> str:
         used += rows
         mean = [harness.geometric(values), statistics.median(values), min(values), max(values)]
         unit = rows[0]["unit"]
-        shown = shown or (f"{table}: {column}" if mixed else table) + (f", {where}" if where else "")
+        shown = shown or (f"{table}: {column}" if mixed else table) + (
+            f", {where}" if where else ""
+        )
         lines.append(line([shown, str(len(values)), *(number(v, unit) for v in mean)]))
     return "\n".join(lines) + f"\n\n{origin(used)}\n"
 

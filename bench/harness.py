@@ -7,8 +7,9 @@ A result is one line of bench/results/NAME.jsonl:
 
 `table` is a group of cases, `column` what was measured of the case. A value is a number, or text
 where no number says it (a verdict, the name of a schedule's rule). `spread` and `seed` are there
-where a benchmark has them; `commit` ends with "-dirty" if tracked files differed from it. Rows of
-older reports have null where the report did not say it. `./dev bench report` makes tables of these.
+where a benchmark has them; `commit` ends with "-dirty" if tracked files differed from it. Rows
+of older reports have null where the report did not say it. `./dev bench report` makes tables of
+these.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def folder() -> Path:
     return Path(os.environ.get("CANVAS_BENCH_RESULTS") or RESULTS)
 
 
-# ---- rows ----------------------------------------------------------------------------------------
+# ---- rows ---------------------------------------------------------------------------------------
 
 
 def is_number(value: Any) -> bool:
@@ -83,7 +84,9 @@ def parse(text: str, path: Path) -> list[Row]:
             row = None
         wrong = fault(row)
         if wrong:
-            raise BadResults(f"line {number} of '{path}' is no result: {wrong}; correct or remove it")
+            raise BadResults(
+                f"line {number} of '{path}' is no result: {wrong}; correct or remove it"
+            )
         rows.append(row)
     return rows
 
@@ -118,7 +121,7 @@ def append(name: str, rows: Iterable[Row]) -> None:
         raise BadResults(f"'{path}' cannot be written: {error}") from error
 
 
-# ---- where it ran --------------------------------------------------------------------------------
+# ---- where it ran -------------------------------------------------------------------------------
 
 
 def said_by(*command: str) -> str:
@@ -136,7 +139,7 @@ def cpu_facts() -> dict[str, str]:
         text = Path("/proc/cpuinfo").read_text().split("\n\n")[0]
     except OSError:
         return {}
-    return {name: value for name, value in re.findall(r"^(.+?)\s*: (.*)$", text, re.M)}
+    return dict(re.findall(r"^(.+?)\s*: (.*)$", text, re.M))
 
 
 def flags() -> set[str]:
@@ -153,7 +156,9 @@ def processor() -> str:
 
 
 def machine() -> str:
-    isa = next((n for f, n in (("avx512f", "AVX-512"), ("avx2", "AVX2")) if f in flags()), "no AVX2")
+    isa = next(
+        (n for f, n in (("avx512f", "AVX-512"), ("avx2", "AVX2")) if f in flags()), "no AVX2"
+    )
     parts = [processor(), f"{os.cpu_count()} cores", isa]
     if "torch" in sys.modules:
         parts.append(f"torch {sys.modules['torch'].__version__}")
@@ -166,7 +171,7 @@ def commit() -> str | None:
     return f"{found}-dirty" if found and changed else found or None
 
 
-# ---- recording -----------------------------------------------------------------------------------
+# ---- recording ----------------------------------------------------------------------------------
 
 
 def rounded(value: Any) -> Any:
@@ -199,7 +204,8 @@ class Recorder:
             if spreads and column in spreads:
                 row["spread"] = rounded(spreads[column])
             rows.append(row)
-        append(self.name, rows)
+        if rows:
+            append(self.name, rows)
 
 
 def pick(row: Row, columns: dict[str, tuple[str, str]]) -> dict[str, tuple[Any, str]]:
@@ -226,7 +232,7 @@ def run(main: Callable[[], Any]) -> None:
         sys.exit(2)
 
 
-# ---- small helpers -------------------------------------------------------------------------------
+# ---- small helpers ------------------------------------------------------------------------------
 
 
 def geometric(values: Iterable[float]) -> float:

@@ -1,5 +1,6 @@
-"""TVM's MetaSchedule beside `quick`, one shape of each of Ansor's ten operators: with as many
-seconds as `quick` took, and with 256 trials.
+"""TVM's MetaSchedule beside `quick`: one shape of each of Ansor's operators.
+
+It searches for as many seconds as `quick` took, and with 256 trials.
 
     python bench/tune_metaschedule.py OPERATOR INDEX FOLDER TRIALS SEED
 
@@ -26,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from native_worker import Timer, aligned, check, of_torch, ratio, turns
+from timing import Timer, aligned, check, of_torch, ratio, turns
 from tune_cases import Case, ansor
 
 Row = dict[str, Any]
@@ -192,8 +193,7 @@ def measured(bench: Any, case: Case) -> Row:
     operator, index = case.name.split()[0], int(case.name.split()[1]) - 1
     arrays, program = case.arrays(), case.program()
     tensors = bench.tensors(case, arrays)
-    wanted = case.torch(*tensors)
-    wanted = np.ascontiguousarray((wanted.movedim(1, -1) if case.image else wanted).numpy())
+    wanted = bench.wanted(case, tensors)
     timers: dict[str, Timer] = {}
     tuned = bench.tuned(program, row)
     kept: list[Any] = bench.add_native(program, tuned, case.pack(arrays), wanted, timers)

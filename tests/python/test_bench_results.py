@@ -1,4 +1,4 @@
-"""Results of benchmarks: rows are written whole, and the tables of the reports are made of them."""
+"""Results of benchmarks: rows are written whole, and tables of reports are made of them."""
 
 import json
 import os
@@ -32,7 +32,7 @@ def row(case: str, column: str, value: object, **more: object) -> dict[str, obje
     return made | {"machine": "M", "commit": "abc", "date": "2026-01-01"} | more
 
 
-# ---- rows ----------------------------------------------------------------------------------------
+# ---- rows --------------------------------------------------------------------------------------
 
 
 def test_every_stored_result_is_read() -> None:
@@ -79,11 +79,12 @@ def test_an_interrupted_run_leaves_whole_rows(scratch: Path) -> None:
 def test_a_full_disk_leaves_whole_rows(scratch: Path) -> None:
     harness.append("trial", [row("a", "x", 1.0)])
     code = (
-        "import resource, signal, sys; sys.path.insert(0, %r); import harness\n"
+        f"import resource, signal, sys; sys.path.insert(0, {str(ROOT / 'bench')!r})\n"
+        "import harness\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
         "harness.run(lambda: harness.append('trial', harness.read('trial') * 99))"
-    ) % str(ROOT / "bench")
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 2 and "cannot be written" in done.stderr, done.stderr
     assert len(harness.read("trial")) == 1
@@ -119,7 +120,7 @@ def test_a_cut_line_is_one_message_and_exit_code_2(scratch: Path) -> None:
                         done.stderr), done.stderr  # fmt: skip
 
 
-# ---- tables --------------------------------------------------------------------------------------
+# ---- tables ------------------------------------------------------------------------------------
 
 
 def made(directive: str) -> list[str]:
