@@ -53,7 +53,7 @@ def microseconds(call: Callable[[], Any]) -> float:
     return 1e6 * (time.thread_time() - start) / CALLS
 
 
-def answer(find: Path | None) -> None:
+def run_turns(find: Path | None) -> None:
     """A turn of all networks for each line of input."""
     torch.set_num_threads(1)
     with torch.no_grad():
@@ -73,7 +73,7 @@ class Side:
     """A process that runs a turn for each line."""
 
     def __init__(self, python: str, find: Path | None) -> None:
-        command = [python, str(Path(__file__).resolve()), "--answer"]
+        command = [python, str(Path(__file__).resolve()), "--child"]
         command += ["--find", str(find.resolve())] if find else []
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
@@ -120,10 +120,10 @@ def main() -> None:
     parser.add_argument("--find", type=Path)
     parser.add_argument("--beside", metavar="PYTHON", help="of another checkout")
     parser.add_argument("--turns", type=int, default=60)
-    parser.add_argument("--answer", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
-    if given.answer:
-        return answer(given.find)
+    if given.child:
+        return run_turns(given.find)
     if given.turns < 1:
         parser.error("--turns is from 1 on")
     recorder = harness.Recorder("calls", given.record)

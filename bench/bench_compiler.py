@@ -1,6 +1,6 @@
 """The compiler's own speed: its steps, a candidate from schedule to verdict, a check.
 
-    ./dev bench compiler [--candidates 200]
+    ./dev bench compiler [--candidates 200] [WORD...]
     ./dev bench compiler --screen 1000
     ./dev bench compiler --checks
 
@@ -10,7 +10,7 @@ work: rates are calls per second of processor time, the median of five rounds; `
 wall time of an installed C compiler per candidate, ten to a file. bench/candidates_speed.c does
 the phases of --candidates different candidates (0: none) of about a millisecond, twenty to a
 file. --checks: seconds until the outputs of each convolution of ResNet-18 at batch 16 are known
-(docs/native.md), with an empty cache and again.
+(docs/native.md), with an empty cache and again. WORDs choose programs by their names.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def subjects() -> list[tuple[str, list[str], str]]:
     return found
 
 
-def answer(*command: str) -> dict[str, Any]:
+def json_of(*command: str) -> dict[str, Any]:
     """The JSON object that a program prints."""
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
@@ -58,20 +58,20 @@ def answer(*command: str) -> dict[str, Any]:
 
 def measure(program: Path, words: list[str], values: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as cache:
-        return answer(str(program), *words, cache, *([values] if values else []))
+        return json_of(str(program), *words, cache, *([values] if values else []))
 
 
 def phases(count: int) -> dict[str, Any]:
     """What a candidate costs, by phase; wall time in milliseconds."""
     program = built("candidates_speed")
     with tempfile.TemporaryDirectory() as cache:
-        return answer(str(program), str(count), cache)
+        return json_of(str(program), str(count), cache)
 
 
 def screen(count: int, recorder: harness.Recorder) -> str:
     """So many candidates, screened as in a search, and nothing else."""
     with tempfile.TemporaryDirectory() as cache:
-        found = answer(str(built("candidates_speed")), str(count), cache, "screen")
+        found = json_of(str(built("candidates_speed")), str(count), cache, "screen")
     row = found["screen"]
     taken = {"wall time": (1e-3 * count * row["ms"], "s"),
              "processor time": (found["processor_s"], "s")}  # fmt: skip
@@ -104,7 +104,7 @@ def check(given: list[str], folder: str) -> list[dict[str, Any]]:
     command = [canvas, "operator", "conv2d_nchw", *given]
     path.write_text(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     os.environ["XDG_CACHE_HOME"] = folder
-    return [answer(canvas, "run", str(path), "--repeats", "5", "--json") for _ in range(2)]
+    return [json_of(canvas, "run", str(path), "--repeats", "5", "--json") for _ in range(2)]
 
 
 def checks(as_json: bool, recorder: harness.Recorder) -> None:
@@ -153,8 +153,12 @@ def steps(options: argparse.Namespace, recorder: harness.Recorder) -> None:
     units = {step: (step, "per s") for step in STEPS} | {"compile": ("compile_ms", "ms")}
     rows = {}
     for name, words, values in subjects():
+        if options.words and not any(word in name for word in options.words):
+            continue
         rows[name] = measure(program, words, values)
         recorder.add("steps", name, harness.pick(rows[name], units))
+    if not rows:
+        sys.exit(f"no program's name has one of the words {' '.join(options.words)}")
     median = {
         step: statistics.median(row[step] for row in rows.values())
         for step in (*STEPS, "compile_ms")
@@ -178,6 +182,7 @@ def steps(options: argparse.Namespace, recorder: harness.Recorder) -> None:
 
 def main() -> None:
     parser = harness.parser(__doc__)
+    parser.add_argument("words", nargs="*", metavar="WORD", help="only programs that hold one")
     parser.add_argument("--candidates", type=int, default=200, metavar="N")
     parser.add_argument("--screen", type=int, metavar="N", help="N candidates, nothing else")
     parser.add_argument("--checks", action="store_true", help="ResNet-18's layers, nothing else")

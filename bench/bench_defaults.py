@@ -37,7 +37,7 @@ from typing import Any
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import cases
-import compiled as code
+import compiled_program as code
 import harness
 import torch
 from cases_operators import Case, example_kernels, operators

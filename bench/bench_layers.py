@@ -24,11 +24,11 @@ from xml.sax.saxutils import escape
 import harness
 import numpy as np
 from bench_native import duration
+from contenders import Chain, Timer, aligned, check, ratio, turns
 from harness import geometric
 from layers_cases import CONTENDERS, LAYERS, Contender
 from native_cases import conv_onednn
 from native_programs import Conv
-from timing import Chain, Timer, aligned, check, ratio, turns
 from tune_worker import Bench, Native, of_chain
 
 Row = dict[str, Any]

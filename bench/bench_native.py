@@ -8,7 +8,7 @@ better of torch eager and torch.compile; figure 6: than the same operators one b
 Contenders take turns in one process, timed by the thread's processor time; every result is
 compared with torch's before. An instruction set that this machine lacks is skipped by name. WORDs
 choose cases whose names hold them ("b16" is in the name). Rows go to build/native/rows.jsonl as
-they come; --resume keeps those that stand there. --compile rows (the default) runs torch.compile
+they come; --resume keeps the stored ones. --compile rows (the default) runs torch.compile
 where it is the yardstick, all everywhere.
 """
 
@@ -29,12 +29,23 @@ from typing import Any
 import harness
 import native_cases
 import numpy as np
-from compiled import narrowed, this_machine
+from compiled_program import narrowed, this_machine
+from contenders import (
+    Chain,
+    Speed,
+    Timer,
+    aligned,
+    build,
+    check,
+    function_of,
+    native,
+    of_torch,
+    ratio,
+)
+from contenders import turns as in_turns
 from harness import Row, geometric, pick
 from native_cases import LANES, Case, Hand
 from native_programs import constant, filled
-from timing import Chain, Speed, Timer, aligned, build, check, function_of, native, of_torch, ratio
-from timing import turns as in_turns
 
 from canvas import _core
 
@@ -246,7 +257,7 @@ def work(options: argparse.Namespace) -> None:
 
 
 def measured(isa: str, known: list[Row], options: argparse.Namespace) -> Iterator[Row]:
-    """Rows of a child; each stands in the file before the next begins."""
+    """Rows of a child; each is stored before the next begins."""
     done = [[row["name"], row["batch"]] for row in known if row["isa"] == isa]
     command = [sys.executable, __file__, "--isa", isa, "--rounds", str(options.rounds)]
     command += ["--compile", options.compile, "--known", json.dumps(done), *options.words]
@@ -357,8 +368,8 @@ def main() -> None:
             record(recorder, row)
             name = f"{row['name']} b{row['batch']}"
             shown = f"{number(row, 'ratio'):>6}{number(row, 'default_ratio'):>7}"
-            told = f"{isa:7}{name:26}{shown}  {verdict(row)}"
-            print(json.dumps(row) if given.json else told, flush=True)
+            text = f"{isa:7}{name:26}{shown}  {verdict(row)}"
+            print(json.dumps(row) if given.json else text, flush=True)
     if given.words and not rows:
         print(f"no case's name has the words {' '.join(given.words)}", file=sys.stderr)
         sys.exit(2)

@@ -74,19 +74,19 @@ def goals(row: Row) -> Iterator[tuple[str, float]]:
 def verdict(row: Row) -> str:
     if row["threads"] != 1:
         return ""
-    told = []
+    parts = []
     for name, least in goals(row):
         value = row.get(name)
         short = name.removeprefix("canvas ")
         if value is None:
-            told.append(f"{short}: not measured")
+            parts.append(f"{short}: not measured")
         else:
             met = "met" if value >= least * (1 - NOISE) else "missed"
             fewer = row.get(name.replace("canvas", "canvas winograd", 1), 0)
             permitted = met == "missed" and fewer >= least * (1 - NOISE)
             more = f", met with winograd: {fewer:.2f}" if permitted else ""
-            told.append(f"{met} ({short} {least:g}{more})")
-    return ", ".join(told)
+            parts.append(f"{met} ({short} {least:g}{more})")
+    return ", ".join(parts)
 
 
 # ---- measuring ---------------------------------------------------------------------------------
@@ -110,12 +110,12 @@ def one(case: Case, options: argparse.Namespace) -> Row:
     row: Row = {"name": case.name, "network": case.network.name, "kernel": case.kernel,
                 "batch": case.batch, "threads": options.threads}  # fmt: skip
     try:
-        told = subprocess.run(command, env=setting, capture_output=True, text=True, timeout=LIMIT)
-        lines = [line for line in told.stdout.splitlines() if line.startswith('{"name"')]
+        done = subprocess.run(command, env=setting, capture_output=True, text=True, timeout=LIMIT)
+        lines = [line for line in done.stdout.splitlines() if line.startswith('{"name"')]
         if lines:
             return json.loads(lines[-1])
-        last = (told.stderr.strip().splitlines() or ["nothing was said"])[-1]
-        row["errors"] = {"case": f"status {told.returncode}: {last}"[:300]}
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        row["errors"] = {"case": f"status {done.returncode}: {last}"[:300]}
     except subprocess.TimeoutExpired:
         row["errors"] = {"case": f"not done in {LIMIT} s"}
     return row
@@ -211,13 +211,13 @@ def figure(row: Row, name: str) -> str:
 
 def line(row: Row) -> str:
     parts = [f"{name} {milliseconds(row, name)}" for name in ENGINES if milliseconds(row, name)]
-    told = f"{row['name']:28} ms: {', '.join(parts)}  ratio {figure(row, 'canvas ratio')}"
+    text = f"{row['name']:28} ms: {', '.join(parts)}  ratio {figure(row, 'canvas ratio')}"
     if "canvas over unchanged" in row:
-        told += f"  over unchanged {figure(row, 'canvas over unchanged')}"
+        text += f"  over unchanged {figure(row, 'canvas over unchanged')}"
     if "cold_s" in row:
-        told += f"  compiled in {row['cold_s']:.1f} s, from the cache in {row['cached_s']:.2f} s"
+        text += f"  compiled in {row['cold_s']:.1f} s, from the cache in {row['cached_s']:.2f} s"
     wrong = "".join(f"\n  {name}: {why}" for name, why in row.get("errors", {}).items())
-    return f"{told}  {verdict(row)}{wrong}"
+    return f"{text}  {verdict(row)}{wrong}"
 
 
 def sampled_line(row: Row) -> str:
@@ -226,13 +226,13 @@ def sampled_line(row: Row) -> str:
 
 
 def sampled_summary(rows: list[Row]) -> str:
-    told = []
+    means = []
     for name, chosen in [("all", rows), *((b, [r for r in rows if r["budget"] == b])
                                           for b in BUDGETS)]:  # fmt: skip
         if chosen:
-            told.append(f"{name} {geometric(row['over unchanged'] for row in chosen):.2f}")
+            means.append(f"{name} {geometric(row['over unchanged'] for row in chosen):.2f}")
     least = min(row["over unchanged"] for row in rows)
-    return f"geometric mean over unchanged: {', '.join(told)}; least {least:.2f}"
+    return f"geometric mean over unchanged: {', '.join(means)}; least {least:.2f}"
 
 
 def record(recorder: harness.Recorder, row: Row) -> None:

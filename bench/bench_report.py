@@ -2,8 +2,8 @@
 
     ./dev bench report [NAME ...] [--check]
 
-NAMEs are reports (docs/reports/NAME.md); all by default. A table stands between two lines of
-comment, of which the first says what it shows:
+NAMEs are reports (docs/reports/NAME.md); all by default. A table is between two comments,
+of which the first describes it:
 
     <!-- rows FILE / TABLE + TABLE @ WORDS | case | COLUMN -->  a line per case
     <!-- machines FILE / TABLE / CASE | machine | COLUMN -->    a line per machine
@@ -12,8 +12,8 @@ comment, of which the first says what it shows:
     <!-- end -->
 
 FILE is bench/results/FILE.jsonl. Of each value the newest row counts. A table shows one machine:
-the one whose name has the WORDS behind "@", or the one that was measured last. Below it stands
-where and when it was measured. "COLUMN = HEAD" renames a column, "COLUMN!" leaves out cases that
+the one whose name has the WORDS behind "@", or the one that was measured last. Below it are
+machine, commits and dates. "COLUMN = HEAD" renames a column, "COLUMN!" leaves out cases that
 lack it, "COLUMN~" hides its spread. --check changes nothing and fails where a table differs.
 """
 
@@ -87,7 +87,7 @@ def origin(rows: list[Row]) -> str:
 
 
 def parts(spec: str) -> tuple[str, str, list[str]]:
-    """File, what stands behind the slash, the names behind the bars."""
+    """The file, the text behind the slash, the names behind the bars."""
     first, *names = (part.strip() for part in spec.split("|"))
     name, slash, rest = first.partition("/")
     if not slash:

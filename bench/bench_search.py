@@ -116,7 +116,7 @@ def search_for(arm: str, seed: int, options: argparse.Namespace, folder: Path) -
     ended: list[Ended] = []
     start = 0.0  # when the last control was done
 
-    def tell(study: Study, candidate: Any) -> None:
+    def count(study: Study, candidate: Any) -> None:
         nonlocal start
         now = processor_seconds()
         if candidate.kind != "find":
@@ -137,7 +137,7 @@ def search_for(arm: str, seed: int, options: argparse.Namespace, folder: Path) -
         seed=seed,
         out=folder,
         fresh=True,
-        callbacks=[tell],
+        callbacks=[count],
         finalists=0,
         compile="no",
         workers=1,

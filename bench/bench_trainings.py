@@ -105,8 +105,8 @@ def show_norms(words: argparse.Namespace, recorder: harness.Recorder) -> None:
             seconds.append(time.process_time() - start)
         row = {"kernel": name, "norm": norm, "accuracies": accuracies, "seconds": seconds}
         shown = ", ".join(f"{100 * accuracy:.1f}" for accuracy in accuracies)
-        told = f"{name:28}{norm:7}{shown}  {statistics.fmean(seconds):.1f} s"
-        print(json.dumps(row) if words.json else told, flush=True)
+        text = f"{name:28}{norm:7}{shown}  {statistics.fmean(seconds):.1f} s"
+        print(json.dumps(row) if words.json else text, flush=True)
         column = "norms" if norm == "batch" else "plain"
         for seed, accuracy in enumerate(accuracies, 1):
             values = {f"{column}, seed {seed}": (100 * accuracy, "%")}

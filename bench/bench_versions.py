@@ -34,10 +34,10 @@ from pathlib import Path
 from typing import Any
 
 import cases as programs_of
-import compiled as code
+import compiled_program as code
+import contenders
 import harness
 import numpy as np
-import timing
 from native_cases import LANES, Case, cases
 
 from canvas import _core
@@ -107,7 +107,7 @@ def difference(a: code.Arrays, b: code.Arrays) -> float:
 def turns(calls: list[code.Call], count: int) -> list[list[float]]:
     """Seconds of a call, by build and turn."""
     timers = {str(i): partial(code.once, call) for i, call in enumerate(calls)}
-    taken = timing.turns(timers, count, slice_s=TURN, warm=0, least_warm=1, slow=math.inf)
+    taken = contenders.turns(timers, count, slice_s=TURN, warm=0, least_warm=1, slow=math.inf)
     return list(taken.values())
 
 

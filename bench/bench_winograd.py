@@ -23,10 +23,10 @@ import bench_native
 import harness
 import numpy as np
 from bench_native import Compiler
+from contenders import WRONG, Chain, Speed, Timer, aligned, build, native, turns
 from harness import pick
 from native_cases import BY_HAND, DENSE, Hand, conv_arrays, packed
 from native_programs import Conv, constant, conv
-from timing import WRONG, Chain, Speed, Timer, aligned, build, native, turns
 
 SHAPES = ("3x3 64@56", "3x3 128@28", "3x3 256@14", "3x3 512@7")
 ISAS = ("avx512", "avx2")

@@ -117,16 +117,16 @@ def of_process(name: str, options: argparse.Namespace) -> Row:
     command = [sys.executable, __file__, "--one", name, "--size", str(size)]
     setting = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     try:
-        told = subprocess.run(
+        done = subprocess.run(
             [*command, "--rounds", str(options.rounds)],
             env=setting, capture_output=True, text=True, timeout=LIMIT,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         return {"name": name, "size": size, "errors": {"model": f"not done in {LIMIT} s"}}
-    lines = [line for line in told.stdout.splitlines() if line.startswith('{"name"')]
+    lines = [line for line in done.stdout.splitlines() if line.startswith('{"name"')]
     if lines:
         return json.loads(lines[-1])
-    last = (told.stderr.strip().splitlines() or ["nothing was said"])[-1]
+    last = (done.stderr.strip().splitlines() or ["no message"])[-1]
     return {"name": name, "size": size, "errors": {"model": last[:300]}}
 
 

@@ -194,7 +194,7 @@ def example_kernels() -> list[Case]:
 
 
 def product(rows: int, columns: int, steps: int, transposed: str = "") -> Case:
-    """`transposed`: "a", "b" or "": which of the two stands in memory the other way round."""
+    """`transposed`: which operand is stored transposed: "a", "b" or ""."""
     a, b = transposed == "a", transposed == "b"
     program = _core.operator_program(
         "gemm", f"m={rows} n={columns} k={steps} transpose_a={int(a)} transpose_b={int(b)}"

@@ -23,7 +23,7 @@ import native_cases
 import numpy as np
 import torch
 from cases_operators import Case as Operator
-from compiled import (
+from compiled_program import (
     BUILD,
     ROOT,
     Arrays,
@@ -98,7 +98,7 @@ class Inputs:
 
 
 def default_of(inputs: Inputs, isa: str) -> tuple[str, Arrays]:
-    """The operator as it stands, and its arrays."""
+    """The plain operator and its arrays."""
     case, block = inputs.case, inputs.case.hands[isa].block
     images = max(1, len(inputs.plain)) if case.goal == "torch" else 1
     if case.plain and case.plain_pack:
@@ -112,7 +112,7 @@ def default_of(inputs: Inputs, isa: str) -> tuple[str, Arrays]:
 
 
 def registers(text: str) -> int:
-    """Of the stage with the most operations, as `canvas schedule explain` tells it; 0: unknown."""
+    """Registers of the largest stage, as `canvas schedule explain` counts them; 0: unknown."""
     table = text.partition("\nstage ")[2].partition("\n\n")[0].splitlines()
     if not table:
         return 0
@@ -153,7 +153,7 @@ def finalists(
 
 def fastest(first: Code, found: list[tuple[Candidate, Code]], hand: Candidate
             ) -> tuple[Candidate, Code]:  # fmt: skip
-    """Of them and the first, by turns; 2 % are not a difference."""
+    """Of them and the first, timed in turns; 2 % are not a difference."""
     times = in_turns([first.call, *(code.call for _, code in found)], 9, 3)
     gains = [ratio(times[0], taken) for taken in times[1:]]
     if not gains or max(gains) <= 1.02:

@@ -5,11 +5,10 @@ A result is one line of bench/results/NAME.jsonl:
     {"table": "avx512", "case": "gemm 1024 b1", "column": "hand", "value": 0.98, "unit": "times",
      "machine": "AMD EPYC (Zen 5), 2 cores, AVX-512", "commit": "9656b51", "date": "2026-11-28"}
 
-`table` is a group of cases, `column` what was measured of the case. A value is a number, or text
-where no number says it (a verdict, the name of a schedule's rule). `spread` and `seed` are there
-where a benchmark has them; `commit` ends with "-dirty" if tracked files differed from it. Rows
-of older reports have null where the report did not say it. `./dev bench report` makes tables of
-these.
+`table` is a group of cases, `column` the quantity measured. A value is a number, or text if no
+number fits (a verdict, the name of a schedule's rule). `spread` and `seed` are optional;
+`commit` ends with "-dirty" if tracked files differed from it. Rows of older reports have null
+where the report did not say it. `./dev bench report` makes tables of these.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ from typing import Any
 
 import native_programs as programs
 import numpy as np
+from contenders import Chain
 from native_programs import Conv
-from timing import Chain
 
 Arrays = list[np.ndarray]
 LANES = {"avx512": 16, "avx2": 8}

@@ -25,7 +25,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import timing
+import contenders
 import torch
 from harness import spread
 from network_cases import Case, cases
@@ -114,7 +114,7 @@ def there(name: str) -> bool:
 # ---- turns --------------------------------------------------------------------------------------
 
 
-def contenders(log: str | None, winograd: bool, peers: dict[str, Any]) -> dict[str, Any]:
+def engines_of(log: str | None, winograd: bool, peers: dict[str, Any]) -> dict[str, Any]:
     ways = {"canvas": native(None), **peers}
     if log:
         ways["canvas log"] = native(log)
@@ -127,7 +127,7 @@ def prepared(model: nn.Module, images: Tensor, row: Row, options: argparse.Names
              prefix: str = "", peers: dict[str, Any] = PEERS) -> dict[str, Engine]:  # fmt: skip
     exact = copy.deepcopy(model).double()(images.double())
     engines = {}
-    for way_name, way in contenders(options.log, options.winograd, peers).items():
+    for way_name, way in engines_of(options.log, options.winograd, peers).items():
         name = prefix + way_name
         try:
             with tempfile.TemporaryDirectory(dir=options.folder) as folder:
@@ -150,7 +150,7 @@ def turns(engines: dict[str, Engine], clock: Callable[[], float],
     the caches. The first round does not count, since L3 keeps what was requested several times.
     """
 
-    def timer(engine: Engine) -> timing.Timer:
+    def timer(engine: Engine) -> contenders.Timer:
         def seconds(calls: int) -> float:
             start = clock()
             for _ in range(calls):
@@ -160,7 +160,7 @@ def turns(engines: dict[str, Engine], clock: Callable[[], float],
         return seconds
 
     timers = {name: timer(engine) for name, engine in engines.items()}
-    return timing.turns(timers, rounds, slice_s=SLICE, warm=1, least_warm=1, skip=1,
+    return contenders.turns(timers, rounds, slice_s=SLICE, warm=1, least_warm=1, skip=1,
                         slow=math.inf, limit=ENOUGH)  # fmt: skip
 
 

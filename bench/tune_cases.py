@@ -15,9 +15,9 @@ from typing import Any
 
 import native_programs as programs
 import numpy as np
+from contenders import Chain
 from native_cases import Arrays, conv_arrays, conv_onednn, conv_torch, hwio, normal, plain_conv
 from native_programs import Conv
-from timing import Chain
 
 
 @dataclass

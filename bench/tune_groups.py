@@ -15,10 +15,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from contenders import Timer, ratio, turns
 from harness import geometric
 from native_cases import conv_arrays, hwio, plain_conv
 from native_programs import Conv
-from timing import Timer, ratio, turns
 from tune_cases import RESNET, Case, layers, operator
 from tune_worker import finished
 

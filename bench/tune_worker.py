@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from timing import Chain, Speed, Timer, aligned, build, check, of_torch, ratio, turns
+from contenders import Chain, Speed, Timer, aligned, build, check, of_torch, ratio, turns
 from tune_cases import Case
 
 import canvas

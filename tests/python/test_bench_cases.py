@@ -23,7 +23,7 @@ import bench_network  # noqa: E402
 import bench_versions  # noqa: E402
 import bench_zoo  # noqa: E402
 import cases as programs_of  # noqa: E402
-import compiled  # noqa: E402
+import compiled_program  # noqa: E402
 import cost_cases  # noqa: E402
 import native_cases  # noqa: E402
 import network_cases  # noqa: E402
@@ -82,8 +82,8 @@ def test_calls_are_told_by_turns() -> None:
 
 
 def test_a_machine_is_narrowed_with_its_own_caches() -> None:
-    wide = compiled.example_machine("avx512").replace("l2 2 MiB", "l2 3 MiB")
-    narrow = compiled.narrowed("avx2", wide)
+    wide = compiled_program.example_machine("avx512").replace("l2 2 MiB", "l2 3 MiB")
+    narrow = compiled_program.narrowed("avx2", wide)
     for line in ("vector_bytes 32", "vector_registers 16", "l1 48 KiB", "l2 3 MiB"):
         assert narrow.count(f"{line}\n") == 1
     assert "target x86-64-v3\n" in narrow and len(re.findall("^l[12] ", narrow, re.M)) == 2
@@ -207,7 +207,7 @@ def test_the_zoo_says_what_was_slower_and_what_failed() -> None:
 
 
 def test_the_choice_of_schedules_is_timed() -> None:
-    machine = compiled.machine_text("avx2")
+    machine = compiled_program.machine_text("avx2")
     assert machine
     known = bench_defaults.machines(machine)
     assert len({*known}) == bench_defaults.CALLS
@@ -233,7 +233,7 @@ def test_the_choice_of_schedules_is_timed() -> None:
 BENCHES = sorted(path.stem.removeprefix("bench_") for path in (ROOT / "bench").glob("bench_*.py"))
 SMALL = {  # arguments of its smallest run; FOLDER is an empty one
     "calls": ["--turns", "1"],
-    "compiler": ["--screen", "20"],
+    "compiler": ["product", "--candidates", "2"],
     "cost": ["gelu", "--candidates", "5"],
     "defaults": ["five points", "--samples", "2"],
     "draws": ["--sizes", "--cpu", "-1", "--ranges", "3..8", "--out", "FOLDER"],

@@ -21,8 +21,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import contenders
 import numpy as np
-import timing
 
 from canvas import _core
 
@@ -165,7 +165,7 @@ def in_turns(functions: list[Call], samples: int, limit: float = 3) -> list[list
     timers = {str(i): partial(once, function) for i, function in enumerate(functions)}
     for function in functions:
         function()
-    taken = timing.turns(timers, samples, slice_s=2e-3, warm=0, least_warm=1, limit=limit)
+    taken = contenders.turns(timers, samples, slice_s=2e-3, warm=0, least_warm=1, limit=limit)
     return list(taken.values())
 
 

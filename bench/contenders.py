@@ -125,7 +125,7 @@ def sizes(*values: int) -> ctypes.Array[c_int64]:
 
 
 def last_strides(shape: tuple[int, ...]) -> ctypes.Array[c_int64]:
-    """Of n c h w where the channels stand last."""
+    """Strides of n c h w with channels last."""
     _, c, h, w = shape
     return sizes(h * w * c, 1, w * c, c)
 
