@@ -31,7 +31,7 @@ from canvas.nn.pack import load_class  # noqa: E402
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 
-import bench_scale  # noqa: E402
+import bench_sampling  # noqa: E402
 
 torch.set_num_threads(1)
 
@@ -48,7 +48,7 @@ def seeds(core, every):
 
 @pytest.mark.parametrize("seed", seeds(12, 500))
 def test_every_check(seed):
-    pack = bench_scale.draw(seed)
+    pack = bench_sampling.draw(seed)
     check_text(pack)
     check_identity(pack, random.Random(seed))
     small = small_packs(pack)
@@ -171,7 +171,7 @@ def check_gradients(pack, seed):
 
 @pytest.mark.parametrize("seed", seeds(12, 60))
 def test_what_users_do(seed):
-    pack = bench_scale.draw(seed)
+    pack = bench_sampling.draw(seed)
     wider = [i for i, b in enumerate(pack.module.BINDINGS) if b["cout"] != b["cin"]]
     for target in (0, wider[0]):
         kernel, x = module(pack, target), image(pack, target, batch=4)
@@ -214,8 +214,8 @@ def distance(a, b):
 
 
 def test_outputs_keep_their_scale():
-    scales = list(bench_scale.measure_all(40))
-    assert bench_scale.share(scales) >= 0.95
+    scales = list(bench_sampling.measure_all(40))
+    assert bench_sampling.share(scales) >= 0.95
     check_gains(scales)
 
 
@@ -245,16 +245,18 @@ out l
 
 def test_weights_do_not_move_constants():
     """The output is a half nearly everywhere; only saturated weights could make it vary."""
-    pack = canvas.KernelPack(_core.solve(CONSTANT, bench_scale.small_targets(), "macs=1x", "G=2"))
-    gains = bench_scale.Scale(0, pack, ()).gains
+    pack = canvas.KernelPack(
+        _core.solve(CONSTANT, bench_sampling.small_targets(), "macs=1x", "G=2")
+    )
+    gains = bench_sampling.Scale(0, pack, ()).gains
     assert len(gains) == 2 and max(gains) < 30
 
 
 @pytest.mark.nightly
 @pytest.mark.timeout(3600)
 def test_outputs_of_a_thousand_kernels_keep_their_scale():
-    scales = list(bench_scale.measure_all(1000))
-    assert bench_scale.share(scales) >= 0.95
+    scales = list(bench_sampling.measure_all(1000))
+    assert bench_sampling.share(scales) >= 0.95
     check_gains(scales)
 
 

@@ -1,6 +1,9 @@
 # ruff: noqa: E501
-"""Programs that networks with channels first are full of beside their convolutions, as
-`torch.compile(backend="canvas")` gets them: each with what torch calls it."""
+"""Programs of networks with channels first, besides convolutions: each with the same for torch.
+
+They look as `torch.compile(backend="canvas")` receives them: poolings, copies, norms, odd sizes,
+transposed convolutions, guarded loads.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,14 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from defaults_cases import Case, call, conv
+from cases_operators import Case, call, conv
 
 Tensors = list[torch.Tensor]
 
 
 def odd(name: str, inputs: str, stages: str, run: Callable[[Tensors], Any]) -> Case:
-    """`inputs`: NAME [axes], separated by ";" (f32 where no type is said); `stages`: the last one
-    is the result."""
+    """`inputs`: NAME [axes], separated by ";" (f32 without a type); the last stage is the
+    result."""
     rows = [row.strip() for row in inputs.split(";")]
     ins = "".join(f"in {r if ' i32 ' in r else r.replace(' [', ' f32 [', 1)}\n" for r in rows)
     lines = [line.strip() for line in stages.strip().splitlines()]
@@ -27,7 +30,7 @@ def odd(name: str, inputs: str, stages: str, run: Callable[[Tensors], Any]) -> C
 
 
 def channels_last(x: torch.Tensor) -> torch.Tensor:
-    """As torch sees an image whose channels are last."""
+    """An image with channels last, as torch sees it."""
     return x.permute(0, 3, 1, 2)
 
 
@@ -176,7 +179,7 @@ def norms() -> list[Case]:
 
 
 def stencil(size: int) -> Case:
-    """Five points, a border of nothing."""
+    """Five points without padding."""
     inner = size - 2
     weight = torch.tensor([[0.0, 1, 0], [1, -4, 1], [0, 1, 0]]).view(1, 1, 3, 3)
     return odd(
@@ -218,7 +221,7 @@ def transposed(
 
 
 def sizes() -> list[Case]:
-    """Sizes that no vectors divide, and steps that go another way than one forward."""
+    """Sizes that vectors do not divide, and steps other than one forward."""
     return [
         odd("transpose 1001x1003", "X [i:1001, j:1003]", "Y[j:1003, i:1001] = X[i, j]",
             lambda x: x[0].t().contiguous()),
@@ -265,7 +268,7 @@ BORDERS = {
 
 
 def borders() -> list[Case]:
-    """The border of the same convolution, said in several ways."""
+    """The padding boundary of one convolution, written in several ways."""
     return [
         odd(f"3x3 3->32@32, {name}", "X [n:1, h:32, w:32, c:3]; W [o:32, c:3, kh:3, kw:3]",
             f"Y[n:1, h:32, w:32, o:32] = {text} // sum c:3, kh:3, kw:3",
@@ -275,7 +278,7 @@ def borders() -> list[Case]:
 
 
 def some_terms() -> list[Case]:
-    """Products that stand under a condition, of weights whose rows go along the sum."""
+    """Guarded products of weights whose rows lie along the reduction."""
     return [
         odd("matrix 64, terms 10 to 49", "A [i:64, k:64]; W [j:64, k:64]",
             "Y[i:64, j:64] = if 10 <= k && k < 50 then A[i, k] * W[j, k] else 0 // sum k:64",

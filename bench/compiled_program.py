@@ -1,8 +1,7 @@
-"""Compiled programs for `./dev bench defaults`: calls of them, what they cost to compile, and the
-time of each of their nests.
+"""Programs compiled for a machine: calls of them, their compile time, the time of each loop nest.
 
-A nest is a loop at the root of the function: usually one stage, or a sum and what is computed in
-its tile.
+A nest is a loop at the root of the function: usually one stage, or a reduction with the stages
+that are fused into its tile.
 """
 
 from __future__ import annotations
@@ -18,10 +17,11 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import machines
+import contenders
 import numpy as np
 
 from canvas import _core
@@ -33,12 +33,38 @@ ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "defaults"
 ALIGNMENT = 64
 PROBES = 64
+CACHES = r"^(?:l1|l2|l3|cores|memory) .*\n"  # lines of a machine's text
 TYPES = {"f32": "f4", "f64": "f8", "i32": "i4", "bf16": "u2"}
 
 
+# ---- machines ----------------------------------------------------------------------------------
+
+
+def example_machine(isa: str) -> str:
+    """A text of examples/machines. Code for 32-byte vectors is for x86-64-v3."""
+    text = (ROOT / f"examples/machines/{isa}.txt").read_text()
+    text = re.sub(r"^target .*\n", "", text, flags=re.M)
+    return text + f"target {'x86-64-v3' if isa == 'avx2' else 'native'}\n"
+
+
+def this_machine() -> str:
+    """The text of this machine."""
+    command = [str(ROOT / "build" / "canvas"), "machine"]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def narrowed(isa: str, machine: str) -> str:
+    """The machine with the vectors and registers of an instruction set."""
+    caches = "".join(re.findall(CACHES, machine, re.M))
+    return re.sub(CACHES, "", example_machine(isa), flags=re.M) + caches
+
+
 def machine_text(name: str) -> str | None:
-    """Of examples/machines; "here" is this one."""
-    return None if name == "here" else machines.example(name)
+    """Of examples/machines; None, which means this one, for "here"."""
+    return None if name == "here" else example_machine(name)
+
+
+# ---- calls -------------------------------------------------------------------------------------
 
 
 def children() -> float:
@@ -86,8 +112,8 @@ def addresses(arrays: Arrays) -> list[ctypes.c_void_p]:
 
 
 def outputs_of(program: str, places: Arrays | None = None) -> Arrays:
-    """Where its outputs go: into those of another contender, if given, which they fill as well.
-    Where an output lies beside the inputs makes up to twice the difference in time.
+    """Arrays for its outputs: those of another contender, if given. The distance of an output from
+    the inputs changes the time by up to a factor of two.
     """
     rows = _core.signature(program)[1]
     if places is None:
@@ -135,26 +161,16 @@ def once(call: Call, calls: int = 1) -> float:
 
 
 def in_turns(functions: list[Call], samples: int, limit: float = 3) -> list[list[float]]:
-    """Seconds of a call, by function and turn; several calls together where they are short."""
-    calls = []
+    """Seconds of a call, by function and turn."""
+    timers = {str(i): partial(once, function) for i, function in enumerate(functions)}
     for function in functions:
         function()
-        calls.append(max(1, min(200, int(2e-3 / max(once(function), 1e-6)))))
-    taken: list[list[float]] = [[] for _ in functions]
-    until = time.monotonic() + limit
-    for turn in range(samples):
-        for i in range(len(functions)):  # each comes first in some turns
-            i = (i + turn) % len(functions)
-            times, function, count = taken[i], functions[i], calls[i]
-            function()  # what the other one left in the cache is not its own
-            times.append(once(function, count))
-        if time.monotonic() > until:
-            break
-    return taken
+    taken = contenders.turns(timers, samples, slice_s=2e-3, warm=0, least_warm=1, limit=limit)
+    return list(taken.values())
 
 
 def ratio(first: list[float], second: list[float]) -> float:
-    """The median of how many times longer the first takes, turn by turn."""
+    """How many times longer the first takes: the median over turns."""
     return statistics.median(a / b for a, b in zip(first, second))
 
 
@@ -227,8 +243,8 @@ def split_nests(body: list[str]) -> tuple[list[str], list[Nest]]:
 
 
 def with_probes(text: str, name: str) -> tuple[str, list[str], str, list[Nest]]:
-    """What stands before the function's lines, these with probes, what stands behind them. The
-    loops of a program with a workspace are in NAME_body, which NAME calls."""
+    """The text before the function, its lines with probes, the text behind it, its nests. Loops of
+    a program with a workspace are in NAME_body, which NAME calls."""
     start = re.search(rf"^(static )?int {name}(_body)?\(", text, re.M)
     assert start
     end = text.index("\n}\n", start.start()) + 3
@@ -292,7 +308,7 @@ FUNCTIONS = re.compile(
 
 
 def kind_of(nest: Nest) -> str:
-    """What its time goes into, as its text says."""
+    """What its time goes into, judged by its text."""
     parts = []
     if not re.search(r"\bv\d+\b|\bV\d+\(|LOAD_V|STORE_V", nest.text):
         parts.append("no vectors")

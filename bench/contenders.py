@@ -1,16 +1,123 @@
-"""bench/native_speed.c from Python: its clock, and chains of oneDNN's primitives."""
+"""How contenders are timed: in turns, checked before; oneDNN and torch among them.
+
+A Timer takes a number of calls and returns the seconds of one. bench/native_speed.c has the clock
+and calls oneDNN's C API; a Chain is a list of its primitives, whose tensors are numbers.
+"""
 
 from __future__ import annotations
 
 import ctypes
+import math
 import os
+import random
+import statistics
 import subprocess
+import time
+from collections.abc import Callable
 from ctypes import c_char_p, c_double, c_int, c_int64, c_void_p
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 HERE = Path(__file__).resolve().parent
+SLICE = 0.004  # seconds of a contender's turn
+WARM = 3  # calls, at least, before a turn is timed
+SLOW = 0.3  # seconds of a call after which one is enough
+WRONG = 1e-4  # difference from the expected result, of its largest value
+
+Timer = Callable[[int], float]  # calls -> seconds of one
+
+
+# ---- turns --------------------------------------------------------------------------------------
+
+
+def calls_of(timer: Timer, slice_s: float, slow: float) -> int:
+    """How many calls make a turn."""
+    once = timer(1)
+    if once < slow:
+        once = min(timer(1), timer(1))
+    return max(1, int(slice_s / max(once, 1e-7)))
+
+
+def turns(timers: dict[str, Timer], rounds: int, *, slice_s: float = SLICE, warm: float = 0.5,
+          least_warm: int = WARM, skip: int = 0, slow: float = SLOW, limit: float = math.inf
+          ) -> dict[str, list[float]]:  # fmt: skip
+    """Seconds of a call, by contender and round. The order is drawn anew in each round: in a fixed
+    order the arrays of one contender can stay in L3, which makes it up to 1.5 times as fast.
+
+    A turn is as many calls as `slice_s` seconds hold. Untimed calls come before it, `warm` times
+    as many, at least `least_warm`: they reload what other contenders evicted. The first `skip`
+    rounds do not count. Of a contender whose call takes more than `slow` seconds one round is
+    measured.
+    After `limit` seconds and three rounds no more begin.
+    """
+    calls = {name: calls_of(timer, slice_s, slow) for name, timer in timers.items()}
+    times: dict[str, list[float]] = {name: [] for name in timers}
+    order, shuffled = list(timers), random.Random(1)
+    until = time.monotonic() + limit
+    for turn in range(-skip, rounds):
+        shuffled.shuffle(order)
+        for name in order:
+            timer, taken = timers[name], times[name]
+            if taken and taken[0] > slow:
+                taken.append(taken[0])
+                continue
+            timer(max(least_warm, round(warm * calls[name])))
+            seconds = timer(calls[name])
+            if turn >= 0:
+                taken.append(seconds)
+        if turn >= 2 and time.monotonic() > until:
+            break
+    return times
+
+
+def of_torch(function: Callable[..., Any], tensors: list[Any]) -> Timer:
+    def timer(calls: int) -> float:
+        start = time.thread_time()
+        for _ in range(calls):
+            function(*tensors)
+        return (time.thread_time() - start) / calls
+
+    return timer
+
+
+def aligned(array: np.ndarray) -> np.ndarray:
+    """A copy at a multiple of 64, as oneDNN and torch allocate; numpy takes large pages for it."""
+    room = np.empty(array.nbytes + 64, np.uint8)
+    start = -room.ctypes.data % 64
+    copy = room[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
+
+
+def native(speed: Speed, function: Any, arrays: list[np.ndarray], out: np.ndarray) -> Timer:
+    every = [*arrays, out]
+    pointers = (ctypes.c_void_p * len(every))(*(a.ctypes.data for a in every))
+
+    def timer(calls: int) -> float:
+        assert len(every)  # they live as long as the timer
+        return speed.time(function, pointers, calls)
+
+    return timer
+
+
+def check(name: str, made: np.ndarray, wanted: np.ndarray) -> None:
+    error = np.abs(made.reshape(-1) - wanted.reshape(-1)).max() / np.abs(wanted).max()
+    if not error < WRONG:
+        raise RuntimeError(f"{name} is wrong by {error:.2g} of the largest value")
+
+
+def ratio(times: dict[str, list[float]], name: str, rivals: list[str]) -> float | None:
+    """How many times faster than the best of the rivals."""
+    there = [rival for rival in rivals if rival in times]
+    if name not in times or not there:
+        return None
+    best = min(there, key=lambda rival: statistics.median(times[rival]))
+    return statistics.median(r / t for r, t in zip(times[best], times[name]))
+
+
+# ---- oneDNN -------------------------------------------------------------------------------------
 
 
 def sizes(*values: int) -> ctypes.Array[c_int64]:
@@ -18,7 +125,7 @@ def sizes(*values: int) -> ctypes.Array[c_int64]:
 
 
 def last_strides(shape: tuple[int, ...]) -> ctypes.Array[c_int64]:
-    """Of n c h w where the channels stand last."""
+    """Strides of n c h w with channels last."""
     _, c, h, w = shape
     return sizes(h * w * c, 1, w * c, c)
 
@@ -62,7 +169,7 @@ class Speed:
 
 
 class Chain:
-    """Primitives in a row; tensors are numbers. oneDNN chooses their layouts."""
+    """Primitives that run one after another. oneDNN chooses their layouts."""
 
     def __init__(self, speed: Speed) -> None:
         self.lib = speed.lib

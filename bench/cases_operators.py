@@ -1,5 +1,9 @@
-"""The cases of `./dev bench defaults`: operators at shapes that networks have, and the kernels of
-examples/kernels at layers of ResNet-18, each with what torch calls it."""
+"""Operators at shapes of networks, and the kernels of examples/kernels at ResNet-18's layers.
+
+Each case has the same computation for torch. Among them are products whose reduction is longer
+than rows and columns, convolutions of 16 images, which come from memory, and depth-wise
+convolutions with channels last whose lines under a window exceed L1, or nearly so.
+"""
 
 from __future__ import annotations
 
@@ -184,3 +188,175 @@ def example_kernels() -> list[Case]:
                 cases.append(kernel_case(f"{path.stem} {layer}", pack, 0))
                 break
     return cases
+
+
+# ---- long sums ----------------------------------------------------------------------------------
+
+
+def product(rows: int, columns: int, steps: int, transposed: str = "") -> Case:
+    """`transposed`: which operand is stored transposed: "a", "b" or ""."""
+    a, b = transposed == "a", transposed == "b"
+    program = _core.operator_program(
+        "gemm", f"m={rows} n={columns} k={steps} transpose_a={int(a)} transpose_b={int(b)}"
+    )
+    name = f"{rows}x{steps}x{columns}" + (f" {transposed}^T" if transposed else "")
+    return Case(name, program, lambda x: (x[0].T if a else x[0]) @ (x[1].T if b else x[1]))
+
+
+def gram(samples: int, features: int) -> Case:
+    program = (
+        f"canvas 1\nprogram gram\nin X f32 [k:{samples}, i:{features}]\n"
+        f"Y[i:{features}, j:{features}] = X[k, i] * X[k, j] // sum k:{samples}\nout Y\n"
+    )
+    return Case(f"gram {samples}x{features}", program, lambda x: x[0].T @ x[0])
+
+
+def long_sums() -> list[Case]:
+    return [
+        gram(100000, 64),
+        gram(4096, 256),
+        product(64, 64, 100000),
+        product(64, 64, 100000, "b"),
+        product(64, 64, 4096),
+        product(128, 128, 1024),
+        product(128, 128, 2048),
+        product(128, 128, 8192),
+        product(96, 100, 3001),
+        product(49, 128, 2048),
+        product(32, 32, 20000, "a"),
+        product(512, 512, 8192, "a"),
+        product(256, 1024, 16384),
+    ]
+
+
+# ---- many images --------------------------------------------------------------------------------
+
+GROUPED = """canvas 1
+program grouped
+in X f32 [n:{n}, h:56, w:56, c:64]
+in W f32 [g:4, kh:3, kw:3, c:16, o:16]
+Y[n:{n}, h:56, w:56, g:4, o:16] = if 1 <= h+kh && h+kh < 57 && 1 <= w+kw && w+kw < 57 then \
+X[n, h+kh-1, w+kw-1, g*16+c] * W[g, kh, kw, c, o] else 0 // sum kh:3, kw:3, c:16
+out Y
+"""
+
+
+def groups(batch: int) -> Case:
+    """Four groups of 16 channels, which follow each other in a pixel, with weights in blocks."""
+
+    def run(x: Tensors) -> Any:
+        weights = x[1].permute(0, 4, 3, 1, 2).reshape(64, 16, 3, 3)
+        image = F.conv2d(x[0].permute(0, 3, 1, 2), weights, padding=1, groups=4)
+        return image.unflatten(1, (4, 16)).permute(0, 3, 4, 1, 2)
+
+    return Case(f"groups in pixels 64@56 b{batch}", GROUPED.format(n=batch), run)
+
+
+BLOCKS = """canvas 1
+program blocks
+in X f32 [n:16, a:{blocks}, h:{size}, w:{size}, b:16]
+in W f32 [o:{outputs}, c:{channels}] const
+Y[n:16, o:{output_blocks}, h:{size}, w:{size}, v:16] = \
+X[n, a, h, w, b] * W[o*16+v, a*16+b] // sum a:{blocks}, b:16
+out Y
+"""
+
+
+def in_blocks(channels: int, outputs: int, size: int) -> Case:
+    """A convolution of 1x1, channels in blocks of 16 on both sides."""
+
+    def run(x: Tensors) -> Any:
+        image = x[0].permute(0, 1, 4, 2, 3).flatten(1, 2)
+        made = F.conv2d(image, x[1][:, :, None, None])
+        return made.unflatten(1, (outputs // 16, 16)).permute(0, 1, 3, 4, 2)
+
+    program = BLOCKS.format(
+        blocks=channels // 16,
+        channels=channels,
+        outputs=outputs,
+        output_blocks=outputs // 16,
+        size=size,
+    )
+    return Case(f"1x1 {channels}->{outputs}@{size} b16 in blocks", program, run)
+
+
+def many_images() -> list[Case]:
+    return [
+        conv("1x1 144->24@56 b16", 144, 24, 56, 1, batch=16),
+        conv("1x1 96->24@56 b16", 96, 24, 56, 1, batch=16),
+        conv("1x1 32->16@112 b16", 32, 16, 112, 1, batch=16),
+        conv("1x1 192->32@28 b16", 192, 32, 28, 1, batch=16),
+        conv("1x1 512->128@28 b16", 512, 128, 28, 1, batch=16),
+        conv("1x1 256->64@56 b16", 256, 64, 56, 1, batch=16),
+        conv("1x1 128->128@56 b16", 128, 128, 56, 1, batch=16),
+        conv("1x1 64->64@56 b16", 64, 64, 56, 1, batch=16),
+        conv("1x1 64->256@56 b16", 64, 256, 56, 1, batch=16),
+        conv("1x1 24->144@56 b16", 24, 144, 56, 1, batch=16),
+        conv("1x1 64->128 s2@56 b16", 64, 128, 56, 1, 2, batch=16),
+        conv("3x3 64@56 b16", 64, 64, 56, batch=16),
+        conv("grouped 4 64@56 b16", 64, 64, 56, groups=4, batch=16),
+        conv("grouped 32 128@56 b16", 128, 128, 56, groups=32, batch=16),
+        groups(1),
+        groups(16),
+        conv("depth-wise 144@56 b16", 144, 144, 56, groups=144, batch=16),
+        in_blocks(192, 32, 28),
+        in_blocks(144, 32, 28),
+        in_blocks(960, 160, 7),
+        in_blocks(320, 1280, 7),
+        product(50176, 24, 144),
+        product(12544, 64, 512),
+    ]
+
+
+# ---- windows beyond L1 --------------------------------------------------------------------------
+
+DEPTHWISE_LAST = """canvas 1
+program depthwise
+in X f32 [n:{n}, h:{size}, w:{size}, c:{channels}]
+in W f32 [kh:{k}, kw:{k}, c:{channels}] const
+Y[n:{n}, h:{out}, w:{out}, c:{channels}] = \
+if {pad} <= h*{stride}+kh && h*{stride}+kh < {end} && {pad} <= w*{stride}+kw && w*{stride}+kw < \
+{end} then X[n, h*{stride}+kh-{pad}, w*{stride}+kw-{pad}, c] * W[kh, kw, c] else 0 \
+// sum kh:{k}, kw:{k}
+out Y
+"""
+
+
+def depthwise_last(
+    channels: int, size: int, window: int = 3, stride: int = 1, batch: int = 1
+) -> Case:
+    pad = window // 2
+
+    def run(x: Tensors) -> Any:
+        weights = x[1].permute(2, 0, 1)[:, None]
+        image = x[0].permute(0, 3, 1, 2)
+        return F.conv2d(image, weights, stride=stride, padding=pad, groups=channels)
+
+    text = DEPTHWISE_LAST.format(
+        n=batch,
+        size=size,
+        channels=channels,
+        k=window,
+        out=(size + 2 * pad - window) // stride + 1,
+        stride=stride,
+        pad=pad,
+        end=size + pad,
+    )
+    strided = f" s{stride}" if stride > 1 else ""
+    images = f" b{batch}" if batch > 1 else ""
+    return Case(f"dw {window}x{window}{strided} {channels}@{size}{images}", text, run)
+
+
+WINDOWS = (  # channels, size, window, stride, batch
+    (32, 112, 3, 1, 1), (96, 112, 3, 2, 1), (48, 112, 5, 1, 1), (144, 56, 3, 1, 1),
+    (128, 56, 3, 1, 1), (144, 56, 3, 2, 1), (144, 56, 5, 1, 1), (144, 56, 5, 2, 1),
+    (144, 28, 3, 1, 1), (256, 28, 3, 1, 1), (240, 28, 3, 2, 1), (240, 28, 5, 1, 1),
+    (240, 28, 5, 2, 1), (480, 28, 3, 1, 1), (240, 14, 3, 1, 1), (512, 14, 3, 1, 1),
+    (672, 14, 3, 1, 1), (672, 14, 5, 1, 1), (672, 14, 5, 2, 1), (960, 14, 3, 1, 1),
+    (960, 7, 3, 1, 1), (240, 28, 5, 1, 4), (480, 14, 5, 1, 4), (144, 28, 3, 1, 16),
+    (144, 56, 3, 1, 16), (240, 28, 5, 2, 16), (480, 14, 5, 1, 16), (960, 7, 3, 1, 16),
+)  # fmt: skip
+
+
+def windows() -> list[Case]:
+    return [depthwise_last(*row) for row in WINDOWS]
