@@ -1,4 +1,5 @@
-/* Which stages Winograd's convolution is for, and the edit. winograd_stages.c is what they become. */
+/* The edit `winograd`: finds the stages that Winograd's convolution applies to. winograd_stages.c
+ * builds the stages that replace them, and shows them. */
 #include <stdlib.h>
 
 #include "program/affine.h"
@@ -7,10 +8,10 @@
 #include "rewrite/program_rebuild.h"
 #include "rewrite/winograd_matrices.h"
 
-/* How far one step of two axes moves the indices of an expression. */
+/* Strides of an own axis and a window axis in the indices of an expression. */
 struct steps {
-  int64_t own, window; /* of the first index that either moves; 0: none does */
-  bool conflict;       /* they move another one in another proportion, or are no sum there */
+  int64_t own, window; /* in the first index that depends on either; 0: no index does */
+  bool conflict;       /* another index has other proportions, or is not affine */
 };
 
 static void see_index(const struct program *p, int expr, int own, int window, struct steps *s) {
@@ -46,7 +47,7 @@ struct finder {
   const struct program_tensor *t;
   struct winograd *w;
   int pairs;
-  bool stretched; /* a window that moves by another step than its own */
+  bool stretched; /* a window has a stride or a dilation */
 };
 
 static bool in_image(const struct finder *f, int axis) {
@@ -54,7 +55,7 @@ static bool in_image(const struct finder *f, int axis) {
          (f->w->guard >= 0 && px_mentions(f->p, f->p->nodes.data[f->w->guard].arg[0], axis));
 }
 
-/* The own axis that moves with this reduction; -1. */
+/* The own axis that occurs with this window axis, with the same stride, in the image only; -1. */
 static int moved_with(struct finder *f, int window) {
   const struct program *p = f->p;
   for (int own = 0; own < f->t->rank; own++) {
@@ -77,7 +78,7 @@ static void add_pair(struct finder *f, int window) {
   f->w->window[f->pairs++] = window;
 }
 
-/* All places of the axis in the expression are in axis/block. */
+/* Whether the axis occurs in the expression only as axis/block; sets the block. */
 static bool in_blocks(const struct program *p, int expr, int axis, int64_t *block) {
   const struct px_node *n = &p->nodes.data[expr];
   if (n->op == PX_AXIS) return n->integer != axis;
@@ -150,9 +151,11 @@ const char *find_winograd(const struct program *p, int stage, int tile, struct w
   return why;
 }
 
-/* ---- the edit ------------------------------------------------------------------------------------ */
+/* ---- the edit
+ * ------------------------------------------------------------------------------------ */
 
-/* A load of a stage that only this one needs, and that does not reduce. */
+/* The padding stage that the image is loaded from, if it can be inlined: only this stage loads it,
+ * once, and it does not reduce; -1. */
 static int padding_of(const struct program *p, int stage, const struct winograd *w) {
   const struct px_node *n = &p->nodes.data[w->image];
   if (n->op != PX_LOAD || !is_only_consumer(p, n->tensor, stage)) return -1;
