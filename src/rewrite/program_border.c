@@ -97,17 +97,17 @@ const char *find_padding_sum(const struct program *p, int stage, struct padding_
   const struct px_node *n = &p->nodes.data[t->body];
   if (t->reducer != REDUCE_SUM || n->op != PX_MUL ||
       is_padded(p, n->arg[0]) == is_padded(p, n->arg[1]))
-    return "is no sum of what has a border times what has none";
+    return "is not a sum of a zero-padded value times one without padding";
   int border = n->arg[is_padded(p, n->arg[0]) ? 0 : 1];
   uint32_t asked = condition_axes(p, t, border);
   *out = (struct padding_sum){.factor = n->arg[border == n->arg[0] ? 1 : 0]};
   for (int i = 0; i < t->rank + t->reductions; i++) {
     bool summed = i >= t->rank && !(asked >> i & 1);
-    if (i >= t->rank && t->axes[i].low >= 0) return "has a sum whose bounds are no numbers";
+    if (i >= t->rank && t->axes[i].low >= 0) return "has a reduction whose bounds depend on data";
     if (summed) out->reduced |= 1u << i;
     if (!summed && px_mentions(p, out->factor, i)) out->axes |= 1u << i;
   }
-  return out->reduced ? NULL : "has conditions of all axes that it sums over";
+  return out->reduced ? NULL : "has padding conditions on every axis that it sums over";
 }
 
 /* The axes of the padding stage. Reductions come first, so that the innermost axis, which becomes

@@ -203,7 +203,7 @@ static canvas_status read_winograd(struct edit *e) {
 static canvas_status read_type(struct edit *e) {
   struct token at = e->lx.token;
   e->change.kind = CHANGE_TYPE;
-  TRY(read_tensor(&e->lx, e->change.from, "the tensor whose type changes", &e->change.tensor));
+  TRY(read_tensor(&e->lx, e->change.from, "the tensor whose data type changes", &e->change.tensor));
   TRY(reject_indices(e, &at));
   for (int i = 0; i < PROGRAM_I32; i++)
     if (lexer_accept(&e->lx, program_dtype_name((enum program_dtype)i))) {
@@ -217,12 +217,12 @@ static canvas_status read_type(struct edit *e) {
 static canvas_status read_border(struct edit *e) {
   struct token at = e->lx.token;
   e->change.kind = CHANGE_BORDER;
-  TRY(read_tensor(&e->lx, e->change.from, "the stage whose border is left out", &e->change.tensor));
+  TRY(read_tensor(&e->lx, e->change.from, "the stage with the padded product", &e->change.tensor));
   const struct program_tensor *t = &e->change.from->tensors.data[e->change.tensor];
   if (t->is_input || !has_padded_product(e->change.from, t->body))
-    return lexer_fail(
-        &e->lx, &at,
-        "'%.40s' multiplies nothing that is 0 where indices say so, inline such a stage", t->name);
+    return lexer_fail(&e->lx, &at,
+                      "'%.40s' multiplies no zero-padded value: inline the padding stage first",
+                      t->name);
   if (!lexer_is(&e->lx, "as")) return CANVAS_OK;
   const char *why = find_padding_sum(e->change.from, e->change.tensor, &e->change.padding_sum);
   if (why) return lexer_fail(&e->lx, &at, "'%.40s' %s", t->name, why);
@@ -316,7 +316,7 @@ canvas_status program_edit_unverified(canvas_context *ctx, const struct program 
   canvas_status status = change_read(ctx, p, text, length, &change);
   if (status == CANVAS_OK) {
     *out = change_make(&change);
-    return *out ? status : fail(ctx, CANVAS_BAD_INPUT, "the edit leaves the program as it is");
+    return *out ? status : fail(ctx, CANVAS_BAD_INPUT, "the edit changes nothing in the program");
   }
   change_close(&change);
   program_free(change.to);

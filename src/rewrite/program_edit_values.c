@@ -85,8 +85,7 @@ static canvas_status check_bounds(struct lexer *lx, const struct token *at,
   const struct program_tensor *t = &c->from->tensors.data[c->consumer];
   for (int i = t->rank; i < t->rank + t->reductions; i++)
     if (t->axes[i].low >= 0 && px_mentions(c->from, c->node, i))
-      return lexer_fail(lx, at,
-                        "the value depends on '%.40s', which runs from one index to another",
+      return lexer_fail(lx, at, "the value depends on '%.40s', whose bounds depend on data",
                         t->axes[i].name);
   return CANVAS_OK;
 }
@@ -104,7 +103,7 @@ static canvas_status check_divisor(struct lexer *lx, const struct token *at,
                                    const struct change *c) {
   const struct program_tensor *t = &c->from->tensors.data[c->consumer];
   if (t->dtype != PROGRAM_F32)
-    return lexer_fail(lx, at, "'%.40s' is not of f32, it keeps its divisions", t->name);
+    return lexer_fail(lx, at, "'%.40s' is not of f32, so its divisions stay", t->name);
   if (!is_divisor(c->from, t->body, c->node))
     return lexer_fail(lx, at, "'%.40s' does not divide by that", t->name);
   if (!has_reciprocal(c->from, c->node))
@@ -147,18 +146,20 @@ canvas_status read_straight(struct lexer *lx, struct change *c) {
   c->kind = CHANGE_STRAIGHT;
   TRY(read_value(lx, c));
   if (c->from->nodes.data[c->node].op != PX_LOAD)
-    return lexer_fail(lx, &at, "the value is no load of a tensor");
+    return lexer_fail(lx, &at, "the value is not a load of a tensor");
   TRY(read_axis(lx, &c->from->tensors.data[c->consumer], &axis));
   if (find_load_pieces(c, axis)) return CANVAS_OK;
-  return lexer_fail(lx, &at, "the load has no index of few straight pieces along that axis alone");
+  return lexer_fail(lx, &at,
+                    "no index of the load depends on that axis alone in a few long affine pieces");
 }
 
 canvas_status read_transpose(struct lexer *lx, struct change *c) {
   const struct token at = lx->token;
   c->kind = CHANGE_TRANSPOSE;
-  TRY(read_tensor(lx, c->from, "the stage whose axes change their order", &c->tensor));
+  TRY(read_tensor(lx, c->from, "the stage to transpose", &c->tensor));
   const struct program_tensor *t = &c->from->tensors.data[c->tensor];
-  const char *why = t->reductions ? "reduces, its axes stay" : not_inlined(c->from, c->tensor);
+  const char *why =
+      t->reductions ? "reduces, so its axes keep their order" : not_inlined(c->from, c->tensor);
   if (why) return lexer_fail(lx, &at, "'%.40s' %s", t->name, why);
   TRY(read_axis(lx, t, &c->axis));
   return read_new_name(lx, c);

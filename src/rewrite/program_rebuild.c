@@ -80,10 +80,10 @@ const char *not_inlined(const struct program *p, int tensor) {
   const struct program_tensor *t = &p->tensors.data[tensor];
   if (t->is_input) return "is an input, it has no expression";
   if (t->dtype == PROGRAM_BF16) return "is of bf16, which rounds where it is stored";
-  if (loses_digits(p, tensor)) return "is of f64, and a stage that is not loads it";
+  if (loses_digits(p, tensor)) return "is of f64, and a stage of lower precision loads it";
   if (is_output(p, tensor)) return "is an output, it has to be stored";
   if (t->reductions && !is_copied_once(p, tensor))
-    return "reduces: only a stage that does nothing but copy it could do so in its place";
+    return "reduces: it can only be inlined into a stage that does nothing but copy it";
   return NULL;
 }
 
@@ -95,11 +95,11 @@ static bool has_bounds(const struct program_tensor *t) {
 
 const char *not_rfactored(const struct program *p, int tensor, int axis, int64_t lanes) {
   const struct program_tensor *t = &p->tensors.data[tensor];
-  if (t->axes[axis].low >= 0) return "runs from one index to another, and not over all its places";
+  if (t->axes[axis].low >= 0) return "has bounds that depend on data";
   if (has_bounds(t) && t->reducer == REDUCE_MEAN)
-    return "is one of a mean over as many points as indices say";
+    return "belongs to a mean over a number of points that depends on data";
   if (has_bounds(t) && t->axes[axis].size % lanes)
-    return "stands beside one that runs from one index to another: choose a divisor of its size";
+    return "stands beside an axis with bounds that depend on data: choose a divisor of its size";
   return NULL;
 }
 
@@ -449,7 +449,7 @@ struct program *change_make(struct change *c) {
 
 canvas_status change_finish(canvas_context *ctx, struct change *c, struct program **out) {
   *out = change_make(c);
-  if (!*out) return fail(ctx, CANVAS_BAD_INPUT, "the edit leaves the program as it is");
+  if (!*out) return fail(ctx, CANVAS_BAD_INPUT, "the edit changes nothing in the program");
   canvas_status status = program_verify(ctx, *out);
   if (status == CANVAS_OK) return status;
   program_free(*out);

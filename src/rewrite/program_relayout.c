@@ -30,16 +30,15 @@ static canvas_status read_layout(canvas_context *ctx, struct relayout *r, int te
   struct lexer lx;
   TRY(lexer_open(&lx, ctx, text, strlen(text)));
   if (t->dtype == PROGRAM_I32)
-    return lexer_fail(&lx, &lx.token, "'%.40s' holds indices, which stay as they are", t->name);
+    return lexer_fail(&lx, &lx.token, "'%.40s' holds indices, whose layout cannot change", t->name);
   TRY(layout_parse(&lx, r->from, tensor, l));
   int64_t places = 1;
   for (int i = 0; i < l->rank; i++) places *= l->sizes[i];
   if (places != program_elements(r->from, tensor))
     return fail(
         ctx, CANVAS_BAD_INPUT,
-        "the layout '%.80s' of '%.40s' has places that hold nothing, take parts that divide "
-        "its axes",
-        text, t->name);
+        "the layout '%.80s' of '%.40s' needs padding, split axes by divisors of their sizes", text,
+        t->name);
   return CANVAS_OK;
 }
 

@@ -10,11 +10,11 @@
 
 /* Returns NULL, or a clause that says why an untrusted text may not contain the change. */
 static const char *not_replayed(const struct change *c, const struct replay_rules *rules) {
-  if (c->kind == CHANGE_TYPE) return "changes how numbers are stored, which a log cannot ask for";
+  if (c->kind == CHANGE_TYPE) return "changes a data type, which a log may not do";
   if (c->kind == CHANGE_BORDER && !c->name)
-    return "gives 0 for a nan beside a border: a log can ask for 'border ... as NAME' alone";
+    return "gives 0 instead of nan in the padding: a log may only contain 'border ... as NAME'";
   if (c->kind == CHANGE_WINOGRAD && c->winograd[c->tensor].tile > rules->winograd)
-    return "computes with fewer products, which round more: it has to be allowed";
+    return "rounds more than the convolution: allow it with --winograd";
   return NULL;
 }
 

@@ -103,15 +103,15 @@ static const char *find_pairs(struct finder *f) {
   f->pairs = 0;
   for (int i = f->t->rank; i < f->t->rank + f->t->reductions; i++) add_pair(f, i);
   if (f->pairs < 2 && f->stretched)
-    return "has a window with a stride or a dilation, and it is of those that move by 1 in steps "
-           "of 1";
-  if (f->pairs < 2) return "has no window of 3x3 that moves along two of its axes";
+    return "has a window with a stride or a dilation, Winograd needs neither";
+  if (f->pairs < 2) return "has no 3x3 window along two of its axes";
   for (int i = f->t->rank; i < f->t->rank + f->t->reductions; i++) {
-    if (f->t->axes[i].low >= 0) return "runs from one index to another along a reduction";
+    if (f->t->axes[i].low >= 0) return "has a reduction whose bounds depend on data";
     if (i == w->window[0] || i == w->window[1] || f->t->axes[i].size == 1) continue;
     channels |= in_image(f, i) && px_mentions(f->p, w->weights, i);
   }
-  if (!channels) return "sums no channels of image times weights, it would take more work than now";
+  if (!channels)
+    return "sums over no channels of image times weights, so Winograd would take more work";
   for (int i = 0; i < f->t->rank; i++) {
     int64_t block = 0;
     bool blocks = in_blocks(f->p, w->image, i, &block);
@@ -129,7 +129,7 @@ static bool is_zero(const struct program *p, int expr) {
 
 const char *find_winograd(const struct program *p, int stage, int tile, struct winograd *out) {
   const struct program_tensor *t = &p->tensors.data[stage];
-  const char *no_products = "sums no products of an image and weights";
+  const char *no_products = "is not a sum of products of an image and weights";
   struct finder f = {.p = p, .t = t, .w = out};
   *out = (struct winograd){.guard = -1};
   if (t->is_input) return "is an input, it computes nothing";
