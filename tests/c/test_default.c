@@ -944,7 +944,7 @@ static void check_time(const char *call) {
   struct program *p = called(call);
   double least = 1;
   for (int i = 0; i < 9; i++) {
-    default_forget();
+    default_clear_cache();
     double begin = seconds();
     struct program *q = default_program(p, &machine_avx512);
     schedule_free(schedule_default(q, true, &machine_avx512));

@@ -468,7 +468,7 @@ static void default_trees(void **state) {
     struct program *p = parse_program(*text);
     struct schedule *s = schedule_default(p, true, &machine_avx512), *bound;
     struct loop_tree *tree;
-    if (default_bind_kept(&ctx, p, &machine_avx512, KEPT_EITHER, &bound, &tree) != CANVAS_OK)
+    if (default_bind_layout(&ctx, p, &machine_avx512, LAYOUT_EITHER, &bound, &tree) != CANVAS_OK)
       fail_msg("%s for \"%s\"", ctx.message, *text);
     struct buf own = {0};
     schedule_print(s, &own);
