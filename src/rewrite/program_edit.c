@@ -195,7 +195,7 @@ static canvas_status read_winograd(struct edit *e) {
     struct winograd found;
     const char *why = find_winograd(p, stage[i], (int)tile.integer, &found);
     if (why) return lexer_fail(&e->lx, &at[i], "'%.40s' %s", p->tensors.data[stage[i]].name, why);
-    add_winograd(&e->change, stage[i], &found);
+    change_add_winograd(&e->change, stage[i], &found);
   }
   return CANVAS_OK;
 }

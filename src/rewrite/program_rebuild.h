@@ -132,7 +132,7 @@ int outline_load(struct change *c, const int *axis);
  * returns a clause that says why not. */
 const char *find_winograd(const struct program *p, int stage, int tile, struct winograd *out);
 /* Adds the stage to the change, and inlines a padding stage that only it reads. */
-void add_winograd(struct change *c, int stage, const struct winograd *w);
+void change_add_winograd(struct change *c, int stage, const struct winograd *w);
 /* winograd_stages.c: adds to c->to the stages of the transformed convolution; returns the last one,
  * which keeps the name. */
 int winograd_stages(struct change *c, int stage, const struct px_map *map);

@@ -163,7 +163,7 @@ static int padding_of(const struct program *p, int stage, const struct winograd 
   return once && !not_inlined(p, n->tensor) ? n->tensor : -1;
 }
 
-void add_winograd(struct change *c, int stage, const struct winograd *w) {
+void change_add_winograd(struct change *c, int stage, const struct winograd *w) {
   if (!c->winograd) c->winograd = mem_alloc((size_t)c->from->tensors.count * sizeof *c->winograd);
   c->winograd[stage] = *w;
   int border = padding_of(c->from, stage, w);
@@ -178,7 +178,7 @@ struct program *program_with_winograd(const struct program *p, int tile) {
   c.tensor = -1;
   for (int i = 0; i < p->tensors.count; i++) {
     struct winograd w;
-    if (!find_winograd(p, i, tile, &w)) add_winograd(&c, i, &w);
+    if (!find_winograd(p, i, tile, &w)) change_add_winograd(&c, i, &w);
   }
   if (c.winograd && change_finish(&ctx, &c, &out) == CANVAS_OK) return out;
   if (!c.winograd) {
