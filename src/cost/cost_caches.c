@@ -10,10 +10,8 @@
 
 enum { LINES = 128, SET_MOST = 256 };
 
-static const double PAGE = 1024;  /* bytes from which on a row is a stream of its own */
 static const double STREAMS = 32; /* that are fetched before they are asked for */
-static const double SET = 4096;   /* bytes from one line to the next of a set ... */
-static const double WAYS = 10;    /* ... of which so many are fetched */
+static const double WAYS = 10;    /* lines of one set that are fetched */
 static const double HOPPING = 1.5;
 static const double MANY = 1e15;    /* elements, beyond all memory */
 static const double CROWDED = 0.85; /* of its ways: so many lines more than fit, and all are lost */
@@ -94,23 +92,25 @@ static bool covered(const struct cost_walk *w, const struct nest *n, int at) {
 
 /* Rows that lie pages apart are streams of their own, and no processor fetches many ahead; fewer where
  * they lie in one set of the first cache. */
-static double lateness(const struct nest *n, const struct access *a) {
+static double lateness(const struct cost_walk *w, const struct nest *n, const struct access *a) {
+  const struct machine *m = &w->tree->machine;
   double streams = 1, most = STREAMS;
   for (int i = 0; i < n->stage->steps; i++) {
     double bytes = fabs(a->stride[i]) * a->bytes;
-    if (n->copies[i] <= 1 || i == n->lane || bytes < PAGE) continue;
+    if (n->copies[i] <= 1 || i == n->lane || bytes < (double)machine_prefetch_stride(m)) continue;
     streams *= n->copies[i];
-    if (fmod(bytes, SET) == 0) most = WAYS;
+    if (fmod(bytes, (double)machine_l1_way(m)) == 0) most = WAYS;
   }
   return fmin(LATE, fmax(1, streams / most));
 }
 
 /* From one iteration to the next it goes to another page, for a few lines there. */
-static bool is_hopping(const struct nest *n, const struct access *a) {
+static bool is_hopping(const struct cost_walk *w, const struct nest *n, const struct access *a) {
+  double page = (double)machine_prefetch_stride(&w->tree->machine);
   double run = n->lane >= 0 && a->stride[n->lane] == 1 ? n->lanes * n->copies[n->lane] : 1;
   int i = n->stage->steps - 1;
   while (i >= 0 && !((a->moves & n->loops) >> i & 1)) i--;
-  return i >= 0 && fabs(a->stride[i]) * a->bytes >= PAGE && run * a->bytes < PAGE;
+  return i >= 0 && fabs(a->stride[i]) * a->bytes >= page && run * a->bytes < page;
 }
 
 static double traffic(struct cost_walk *w, const struct nest *n, double cache, enum fetched by) {
@@ -123,7 +123,8 @@ static double traffic(struct cost_walk *w, const struct nest *n, double cache, e
   for (int i = 0; i < n->count; i++) {
     const struct access *a = &w->accesses.data[n->first + i];
     if (covered(w, n, i)) continue;
-    bytes += lateness(n, a) * (is_hopping(n, a) ? HOPPING : 1) * access_traffic(n, a, fits, by);
+    bytes +=
+        lateness(w, n, a) * (is_hopping(w, n, a) ? HOPPING : 1) * access_traffic(n, a, fits, by);
   }
   return bytes;
 }
@@ -156,8 +157,8 @@ static void add_lines(const struct nest *n, const struct access *a, int step, do
 }
 
 /* Of the lines of a set the part that is gone when it is asked for again: more than there are ways. */
-static double lost(const struct lines *l, double line, double ways) {
-  int sets = (int)(SET / line), in[SET_MOST] = {0};
+static double lost(const struct lines *l, double way, double line, double ways) {
+  int sets = (int)(way / line), in[SET_MOST] = {0};
   double all = 0;
   if (sets < 1 || sets > SET_MOST) return 0;
   for (int i = 0; i < l->count; i++) in[((l->line[i] % sets) + sets) % sets]++;
@@ -169,7 +170,8 @@ static double lost(const struct lines *l, double line, double ways) {
 /* Lines of rows that lie a multiple of a large power of two apart are in few sets of the first cache; what
  * the next iterations would find there is loaded anew. */
 static double crowding(const struct cost_walk *w, const struct nest *n, const struct access *a) {
-  double line = (double)w->tree->machine.line, ways = (double)w->tree->machine.l1 / SET;
+  const struct machine *m = &w->tree->machine;
+  double line = (double)m->line, way = (double)machine_l1_way(m), ways = (double)m->l1 / way;
   int loop = n->stage->steps - 1;
   struct lines l = {.count = 0};
   while (loop >= 0 && !(n->loops >> loop & 1)) loop--;
@@ -177,7 +179,8 @@ static double crowding(const struct cost_walk *w, const struct nest *n, const st
   double stride = fabs(a->stride[loop]) * a->bytes;
   if (stride >= line || nest_addresses(n, a, 0) <= ways) return 0;
   add_lines(n, a, 0, 0, line, &l);
-  return (1 - stride / line) * lost(&l, line, ways) * line * n->begun[n->stage->steps] * n->part;
+  return (1 - stride / line) * lost(&l, way, line, ways) * line * n->begun[n->stage->steps] *
+         n->part;
 }
 
 static double all_crowding(const struct cost_walk *w, const struct nest *n) {
