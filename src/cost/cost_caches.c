@@ -7,16 +7,9 @@
 #include <math.h>
 
 #include "cost/cost_parts.h"
+#include "cost/policy.h"
 
 enum { LINES = 128, SET_MOST = 256 };
-
-static const double STREAMS = 32; /* that are fetched before they are asked for */
-static const double WAYS = 10;    /* lines of one set that are fetched */
-static const double HOPPING = 1.5;
-static const double MANY = 1e15;    /* elements, beyond all memory */
-static const double CROWDED = 0.85; /* of its ways: so many lines more than fit, and all are lost */
-static const double FULL = 0.8, OVERFULL = 1.6; /* of a cache: all that is larger comes anew */
-static const double LATE = 4;                   /* times as long takes what is not */
 
 static double touch(struct cost_walk *w, const struct nest *n, int steps, enum fetched by) {
   double sum = 0;
@@ -94,14 +87,14 @@ static bool covered(const struct cost_walk *w, const struct nest *n, int at) {
  * they lie in one set of the first cache. */
 static double lateness(const struct cost_walk *w, const struct nest *n, const struct access *a) {
   const struct machine *m = &w->tree->machine;
-  double streams = 1, most = STREAMS;
+  double streams = 1, most = COST_STREAMS;
   for (int i = 0; i < n->stage->steps; i++) {
     double bytes = fabs(a->stride[i]) * a->bytes;
     if (n->copies[i] <= 1 || i == n->lane || bytes < (double)machine_prefetch_stride(m)) continue;
     streams *= n->copies[i];
-    if (fmod(bytes, (double)machine_l1_way(m)) == 0) most = WAYS;
+    if (fmod(bytes, (double)machine_l1_way(m)) == 0) most = COST_STREAMS_OF_SET;
   }
-  return fmin(LATE, fmax(1, streams / most));
+  return fmin(COST_LATE, fmax(1, streams / most));
 }
 
 /* From one iteration to the next it goes to another page, for a few lines there. */
@@ -123,8 +116,8 @@ static double traffic(struct cost_walk *w, const struct nest *n, double cache, e
   for (int i = 0; i < n->count; i++) {
     const struct access *a = &w->accesses.data[n->first + i];
     if (covered(w, n, i)) continue;
-    bytes +=
-        lateness(w, n, a) * (is_hopping(w, n, a) ? HOPPING : 1) * access_traffic(n, a, fits, by);
+    bytes += lateness(w, n, a) * (is_hopping(w, n, a) ? COST_HOPPING : 1) *
+             access_traffic(n, a, fits, by);
   }
   return bytes;
 }
@@ -148,7 +141,7 @@ static void add_lines(const struct nest *n, const struct access *a, int step, do
                       double line, struct lines *out) {
   while (step < n->stage->steps && (n->copies[step] <= 1 || !(a->moves >> step & 1))) step++;
   if (step == n->stage->steps) {
-    if (fabs(at) < MANY) add_line(out, (int64_t)floor(at * a->bytes / line));
+    if (fabs(at) < COST_ADDRESS_MOST) add_line(out, (int64_t)floor(at * a->bytes / line));
     return;
   }
   double stride = a->stride[step] * (step == n->lane ? n->lanes : 1);
@@ -163,7 +156,7 @@ static double lost(const struct lines *l, double way, double line, double ways) 
   if (sets < 1 || sets > SET_MOST) return 0;
   for (int i = 0; i < l->count; i++) in[((l->line[i] % sets) + sets) % sets]++;
   for (int i = 0; i < sets; i++)
-    if (in[i] > ways) all += in[i] * fmin(1, (in[i] - ways) / (CROWDED * ways));
+    if (in[i] > ways) all += in[i] * fmin(1, (in[i] - ways) / (COST_EVICTED * ways));
   return all;
 }
 
@@ -196,7 +189,7 @@ static double all_crowding(const struct cost_walk *w, const struct nest *n) {
 double nest_traffic(struct cost_walk *w, int stage, double cache, enum fetched by) {
   const struct nest *n = &w->nests[stage];
   if (!n->count) return 0;
-  return 0.5 * (traffic(w, n, FULL * cache, by) + traffic(w, n, OVERFULL * cache, by));
+  return (traffic(w, n, COST_FULL * cache, by) + traffic(w, n, COST_OVERFULL * cache, by)) / 2;
 }
 
 double nest_crowding(const struct cost_walk *w, int stage) {
