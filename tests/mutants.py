@@ -86,7 +86,7 @@ NEAREST = {
     "schedule": ["loop_tree", "schedule_edit"],
     "edit": ["schedule_follow", "schedule_edit"],
     "prepare": ["prepare"],
-    "autoschedule": ["default"],
+    "autoschedule": ["default_times", "default"],
     "rewrite": ["program_edit"],
     "code": ["code", "emit"],
     "emit": ["emit"],

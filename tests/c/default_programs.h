@@ -8,7 +8,9 @@
 #ifndef CANVAS_TESTS_DEFAULT_PROGRAMS_H
 #define CANVAS_TESTS_DEFAULT_PROGRAMS_H
 
-#include <stddef.h>
+#include "check.h"
+#include "operator_calls.h"
+#include "program/program.h"
 
 #define CONV "conv2d_nhwc height=14 width=14 in_channels=64 out_channels=64 kernel=3 padding=1"
 #define TRANSPOSED                                                                             \
@@ -628,5 +630,14 @@ static const struct {
            "1 / (1 + exp(-max(S[n, c, h, w], 0))))\nout Y\n",
      2, 2619, NULL},
 };
+
+static inline struct program *default_program_of(canvas_context *ctx, const char *text) {
+  struct program *p;
+  if (strncmp(text, BEGIN, strlen(BEGIN)) != 0)
+    CHECK_INT(operator_called(ctx, text, &p), CANVAS_OK, ctx->message);
+  else
+    CHECK_INT(program_parse(ctx, text, strlen(text), &p), CANVAS_OK, ctx->message);
+  return p;
+}
 
 #endif
