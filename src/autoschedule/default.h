@@ -1,96 +1,66 @@
-/* The default schedule: what stands in for a search, chosen by a closed formula in less than a
- * millisecond.
+/* Default schedules: the schedule of a program that nobody tuned. A closed formula chooses it in less than a
+ * millisecond; nothing is compiled or timed. Numbers that decide stand in cost/policy.h with unit and reason.
  *
- *     default_program.c  edits that pay even inside the timed region: chains of maps, and borders of windows,
- *                        become one expression, reductions along the lanes partial sums, an output that stands
- *                        across the lanes is computed beside its place and copied
- *     default_editor.c    conditions of borders are said in one way
- *     default_reciprocals.c  a division by what is the same for a row becomes a product
- *     default_moves.c    what a sum loads in a twisted way is laid out before it
- *     default_straight.c  ... of a map whose lanes follow each other piece by piece each piece is vectors
- *     default_borders.c  ... but no padded image where the products with its border are left out
- *     default_panels.c   operands are packed into panels
- *     default_plan.c     what becomes of each stage: where it stands, how it is kept
- *     default_facts.c    what a stage is: how each load moves along each axis, what conditions ask
- *     default_phases.c   ... and where terms come and go with a remainder
- *     default_tile.c     lanes and rows of a stage that reduces: every candidate
- *     default_loads.c    what each load is to all of them
- *     default_cycles.c   the formula: what one of them takes
- *     default_windows.c  ... what windows of an image add to that
- *     default_known.c    ... of a stage that was seen before
- *     default_sums.c     a long sum in parts, of which all tiles read what stays in the second cache
- *     default_order.c    the order of its loops
- *     default_wish.c     what a sketch wants of them instead
- *     default_rows.c     rows that several stages share: one loop around all of them
- *     default_buffers.c  what a tile of rows reads is computed before it, for these rows only
- *     default_along.c    sums whose lanes go along them, of rows that no whole vectors divide
- *     default_nest.c     the loops of it and of what is computed in its tile
- *     default_ahead.c    ... and rows of images that they ask for before they are read
- *     default_odd.c      programs of rows that no whole vectors divide: each through all stages
- *     default_winograd.c Winograd's convolution: block by block of its tiles through all stages
- *     schedule_default.c all stages, one after the other; and the naive schedule
- *     default_bind.c     edits and schedule
+ * 1. Edits (default_program.c). The program is edited where that pays inside the timed region, too: cheap
+ *    element-wise stages are inlined, index conditions normalised, divisions by a row's value become products,
+ *    operands that are read with an offset or a condition are copied to a padded buffer, reductions along
+ *    the vector axis get partial sums, operands that are not contiguous are packed into panels, and axes
+ *    that lie beside each other everywhere are merged. An edit that fails leaves the program as it was.
  *
- * The formula. A tile is `vectors` vectors along one axis times rows along one or two others, all in
- * registers while the reduction runs. One step of the reduction takes
+ * 2. Plan (default_plan.c). Stage by stage, in the order of the program:
  *
- *     max(points * operations / ports,  accesses / 2,  latency,  panel bytes / 24 + line bytes / 48)
- *     + line bytes / 800  +  what is gathered
+ *      no reduction, contiguous       one flat vector loop                       DEFAULT_FLAT
+ *      a reduction over odd rows      vectors along the reduction                DEFAULT_HORIZONTAL
+ *      anything else                  a register tile                            DEFAULT_TILED
+ *      its only element-wise consumer is computed in the tile, from registers    DEFAULT_FUSED_CONSUMER
  *
- * cycles (lines are those of numbers that stand still along the lanes, where a tile finds them in more than
- * the first cache holds, with fewer than 32 registers together with its panels, and then come with 18 bytes a cycle, not
- * 48; accesses of a long sum that so few registers share count 1.04 times; panels
- * that more tiles use come with 8 bytes a cycle where one is more than the second cache, with 6 from memory),
- * where an operand is loaded once for the tile's steps along the axes that it does not move along, as a vector
- * where it is contiguous along the lanes and as one number where it stands still; of a short window that is
- * unrolled, only what the row before has not loaded: of short sums, and of long ones of one vector whose rows'
- * window fits into the registers beside the sums. Operands that go from page to page (with fewer than 32 registers the
- * first tile of those that find them in the first cache then, one after the other), conditions of borders and lanes that
- * are not all there cost more. The tile's vectors, one row of operands and one more fit into
- * the registers, of fewer than 32 also the vectors of all blocks of lanes, or the numbers that go with them;
- * rows that other vectors go with are innermost, so that these are loaded once, where they fit,
- * too, or are fewer than the numbers that go with them. Rows that do not divide the blocks which they are in
- * have an address each, and load those of more than 8. Of an image whose lines under a window are more than
- * the first cache, what a tile loads for the first time comes from the second one, and takes 0.024 cycles a
- * byte; but where it is not in memory, tiles of products with windows of nine terms or more go through it in strips as
- * wide as one of them, or one block of lanes after the other through all of it, whichever the first cache keeps, image
- * by image. With fewer than 32 registers each line of a long sum that comes alone from beyond the second cache costs a
- * tile 8
- * cycles, 24 from memory, less where blocks of lanes after it find it in the first cache: where steps of the reduction
- * are lines of 1 KiB or more from each other, and rows of the tile, too. A stage takes
+ *    Then stages that share rows, as in softmax, get a common loop (default_rows.c), and a producer may be
+ *    computed before each tile of its consumer, for those rows only (default_buffers.c).
  *
- *     tiles * (reduction * step + stores)  +  elements of what is packed for it
- *     +  blocks of lanes * what the first tile of each waits for its panel, where all panels are more than L2
+ * 3. Tile (default_tile.c). Enumerated are: the vector axis; 1 to 8 vectors along it, or a part of one; rows along
+ *    one other axis, or along two where the first is whole, as many as registers hold; and, for each
+ *    short window, whether rows share what they load. For each candidate the formula (default_cycles.c)
+ *    estimates the cycles of one step of the reduction,
  *
- * where 8 bytes of such a panel come in a cycle, 6 from memory, fewer where less than four lines of each page are
- * read, and the tile with the least of it is taken; what is packed of constant inputs costs nothing, lanes that
- * overshoot pay by their number, rows that are left over are a smaller tile. A map takes the bytes that it
- * moves; what no whole vectors divide of it is code of its own. Outside the tile stand the loops over tiles:
- * the panel of weights of one block of lanes is used for all rows, unless it is larger than half of L2 and the
- * rows' operands are smaller. Panels of more than L2 are asked for some steps before, where few tiles of rows
- * use each of them. Where one tile alone does, as in the product of a matrix and a vector, and they are in
- * memory, two of them are read at once, or two of half the lanes where registers do not suffice; with fewer than 32
- * of these they come in time without being asked for.
+ *      max(arithmetic, load ports, latency of the sum, bytes from L2)  +  a part of the bytes  +  gathers
  *
- * A sum of products, of one axis and without conditions, comes in parts, whose loop stands outside of all tiles of one
- * product, where most of what these read is read by several of them: in up to 1024 steps of which all that they read
- * is half of the second cache, if these are 256 or more, or 512 steps where a tile reads more than half of that cache
- * from one tensor. The sums go to memory and come back with each part, for 0.25 cycles a byte, what reads them stands
- * behind the last one.
+ *    and of the stage, tiles * (steps * step + stores) + packing + waiting for panels that exceed L2. A few
+ *    likely tiles give a bound first; a candidate whose arithmetic alone exceeds it is skipped. The cheapest
+ *    candidate wins. Tiles of stages with equal facts are remembered (default_tile_cache.c).
  *
- * Of the reductions the one that moves furthest is outermost, but short ones stand outside of long ones, unless
- * these go to another page in each step. Windows that do not overlap are read in order: a tile has two of them.
- * What a tile of rows reads may be computed before it: where that looks at a window of more than half of the
- * first cache, rows lie along it.
+ * 4. Loop order (default_order.c). Reductions: the largest stride outermost, but short windows outside
+ *    long axes. Around the tile: cache blocks, that is panels of weights that stay in L2 for all rows, or the
+ *    reverse. A long reduction is K-blocked where tiles share what a block reads (default_k_blocks.c).
  *
- * An output that has the lanes elsewhere costs 0.3 + 2.6 / rows cycles a lane where four or more rows, no more than a
- * vector has lanes or whole vectors of them, follow each other in it, which are lanes there (code_transpose.c), more where
- * parts of vectors are stored by halves, else 1.5 or, without such rows, 2; what is read lane by lane beside it 0.7, an
- * operation of a function that is called for each element 2.
+ * 5. Layouts. Intermediates may have the vector axis innermost, or the layout that the program says. Where that
+ *    makes a difference, edits and plan are made for both, and the cheaper one wins.
  *
- * Stages that read each other row by row, as those of softmax, share the loop over rows where what a row
- * touches fits into two first caches and all rows do not: that saves 0.03 cycles of each byte that comes
- * or goes once less, and costs 20 cycles of each sum over lanes and row, which other rows do not hide.
+ * 6. Loops (default_nest.c) are written from the plan, with prefetches of image rows that miss L2
+ *    (default_prefetch.c), and bound. If binding rejects the schedule, it is made again without shared rows,
+ *    then as a plain one, which every program has (schedule_default.c).
+ *
+ * Two families have loops of their own: Winograd's convolution (default_winograd.c) and programs whose rows no
+ * whole vectors divide (default_odd.c).
+ *
+ *     default_program.c      edits, in order; uses default_editor.c, default_reciprocals.c, default_materialize.c,
+ *                            default_straight.c, default_borders.c, default_panels.c
+ *     default_plan.c         the kind, tile, layout and consumer of each stage
+ *     default_facts.c        strides of loads, guarded axes; default_phases.c: periodic conditions;
+ *                            default_inside.c: the share of a reduction that is inside a padding boundary
+ *     default_tile.c         candidates; default_constraint.c: those that a sketch of the tuner allows
+ *     default_loads.c        footprints of loads, the same for all candidates
+ *     default_cycles.c       the formula; default_windows.c: overlapping windows of images
+ *     default_tile_cache.c   tiles chosen before
+ *     default_k_blocks.c     K-blocking
+ *     default_order.c        the order of the loops of a tile
+ *     default_rows.c         loops over rows that stages share
+ *     default_buffers.c      producers computed per tile of rows
+ *     default_horizontal.c   vectors along the reduction
+ *     default_nest.c         loops from a plan; default_prefetch.c: prefetches
+ *     default_odd.c          programs of odd rows
+ *     default_winograd.c     Winograd's convolution
+ *     schedule_default.c     all stages together; the plain and the naive schedule
+ *     default_bind.c         edits, schedule and tree in one call
  */
 #ifndef CANVAS_AUTOSCHEDULE_DEFAULT_H
 #define CANVAS_AUTOSCHEDULE_DEFAULT_H
@@ -102,272 +72,286 @@ enum {
   DEFAULT_REGISTERS = 32 /* of vectors; with fewer a tile shares less of what it loads */
 };
 
-/* How a load moves: one for each load node of a stage's expression. */
+/* Strides of one load node of a stage's expression, by axis of the stage: own axes, then reductions. */
 struct default_load {
   int node, tensor;
-  int64_t stride[PROGRAM_AXES]; /* elements for one step of the axis, within a block */
+  int64_t stride[PROGRAM_AXES]; /* elements per step of the axis, within a block */
   int64_t block[PROGRAM_AXES];  /* steps for which the stride holds; 0: all */
-  int64_t jump[PROGRAM_AXES];   /* ... to the next block where it is 0 within; 0: not known */
-  uint32_t twisted;             /* axes along which no stride says where it goes */
-  uint32_t moves;               /* axes that it depends on */
-  uint32_t asked;               /* axes in conditions around it */
-  bool plain;           /* of an input, each index is an axis or a digit of one: it may be packed */
-  int of[PROGRAM_AXES]; /* of a plain one, by index: the axis, the inner one of two, -1: none */
-  bool moved[PROGRAM_AXES]; /* ... each step of the axis moves it */
-  uint32_t inner, outer;    /* ... axes that are the inner and the outer one of two */
-  bool rare;                /* in few terms of a sum: of no account */
+  int64_t jump[PROGRAM_AXES];   /* elements to the next block where the stride is 0; 0: not known */
+  uint32_t non_affine;          /* axes with a non-affine index */
+  uint32_t depends_on;          /* axes that the load depends on */
+  uint32_t guarded;             /* axes in the index conditions around the load */
+  bool packable;                /* an input whose indices are axes or digits of axes */
+  int axis_of[PROGRAM_AXES]; /* packable: the axis of each index, the inner one of two; -1: none */
+  bool steps_each[PROGRAM_AXES]; /* packable: each step of the axis moves the index */
+  uint32_t inner, outer;         /* packable: inner and outer axes of indices that join two */
+  bool cold;                     /* executed in few iterations: ignored by the formula */
 };
 
+/* What the chooser knows of a stage. */
 struct default_facts {
   const struct program *p;
   int stage;
-  const struct program_tensor *t;
-  const int *order; /* in which its axes are kept */
+  const struct program_tensor *t; /* the stage */
+  const int *order;               /* its axes in the order of its layout, slowest first */
   int loads;
-  bool many;       /* more loads than there is room for: the last ones are not told */
-  uint32_t asked;  /* axes in conditions of indices */
-  uint32_t rough;  /* ... that are no borders: loops cannot be split where they change */
-  uint32_t bounds; /* own axes that say how far a reduction runs */
-  int operations;  /* of one point, a multiply-add is one */
-  int64_t period[PROGRAM_AXES]; /* the remainder of an own axis and a reduction says which terms
-                                   there are, every so many; 0: it does not */
-  int64_t points, reduction;
-  bool phased;                 /* some axis has such a period */
-  double inside[PROGRAM_AXES]; /* by own axis: what a border leaves of a long sum's terms */
-  bool bordered;               /* ... of one of them not all */
-  int64_t out[PROGRAM_AXES];   /* strides of what it writes */
+  bool truncated;        /* more than DEFAULT_LOADS loads; the rest are not analysed */
+  uint32_t guarded;      /* axes in index conditions */
+  uint32_t non_monotone; /* axes of conditions that change more than once: no loop partitioning */
+  uint32_t bounds_reduction;    /* own axes that bound a reduction */
+  int operations;               /* per point; a multiply-add is one */
+  int64_t period[PROGRAM_AXES]; /* axes whose remainder selects the terms of a reduction; 0: not */
+  int64_t points, reduction;    /* products of the sizes of own axes, and of reductions */
+  bool periodic;                /* some axis has a period */
+  double inside_share
+      [PROGRAM_AXES]; /* by own axis: terms of a long reduction inside a padding boundary */
+  bool has_boundary;  /* some of these shares is below 1 */
+  int64_t out_stride[PROGRAM_AXES]; /* strides of the store */
   struct default_load load[DEFAULT_LOADS];
 };
 
-/* How a stage is kept: its axes, slowest first, and the steps that are kept of each. */
-struct default_kept {
+/* Layout of a stage's tensor: its axes, slowest first, and the stored size of each, tiles rounded up. */
+struct default_layout {
   int order[PROGRAM_AXES];
   int64_t extent[PROGRAM_AXES]; /* by axis */
 };
 
-/* `kept` by tensor. */
-void default_facts(const struct program *p, int stage, const struct default_kept *kept,
+/* `layout` is an array by tensor. */
+void default_facts(const struct program *p, int stage, const struct default_layout *layout,
                    struct default_facts *out);
-void default_keep_plain(const struct program_tensor *t, struct default_kept *out);
-int default_lanes(const struct program_tensor *t, const struct machine *machine); /* of a vector */
-/* Data move along the axis, all of them by one or not at all, and under no condition of it. */
-bool default_is_straight(const struct default_facts *f, int axis);
-/* What moves along the axis is contiguous along an own one, too, as a window of a line is. */
-bool default_has_other_lanes(const struct default_facts *f, int axis);
-/* Several rows may use what one of them loads, as those of a product do. */
+void default_row_major(const struct program_tensor *t, struct default_layout *out);
+/* Elements of one vector of the stage's type. */
+int default_lanes(const struct program_tensor *t, const struct machine *machine);
+/* Every load has stride 0 or 1 along the axis, at least one has stride 1, and no condition depends on it. */
+bool default_is_unit_stride(const struct default_facts *f, int axis);
+/* A load that depends on the axis is contiguous along an own axis, too, as in a window of an image row. */
+bool default_has_other_vector_axis(const struct default_facts *f, int axis);
+/* Some load is invariant along an own axis, so that rows can share it, as in a matrix product. */
 bool default_rows_share(const struct default_facts *f);
-/* Every load moves along the own axis, as those of many products do along the axis that counts these. */
-bool default_moves_all(const struct default_facts *f, int axis);
-void default_strides(const struct program_tensor *t, const struct default_kept *kept,
+/* Every load depends on the own axis, as on the batch axis of a batched product. */
+bool default_all_depend_on(const struct default_facts *f, int axis);
+void default_strides(const struct program_tensor *t, const struct default_layout *layout,
                      int64_t *stride);
-/* default_inside.c: how many numbers a reduction adds; the share of places for which a condition holds, as far
- * as that is known: at least. Sets `inside`; the expression beyond the border, -1 where there is none. */
+/* default_inside.c */
+/* Terms that a reduction of the stage adds up, all axes together. */
 double default_terms(const struct program_tensor *t);
+/* A lower bound of the share of iterations for which an index condition holds. */
 double default_share(const struct default_facts *f, int condition);
-int default_find_inside(struct default_facts *f);
-/* default_phases.c: periods; a condition that they are about; an index under it, added to the load. */
+/* Sets `inside_share`. Returns the expression beyond the padding boundary; -1 if there is none. */
+int default_find_inside_share(struct default_facts *f);
+/* default_phases.c */
+/* Sets `period`. */
 void default_find_phases(struct default_facts *f);
+/* The condition only says which remainder of a periodic axis it is for. */
 bool default_is_phase(const struct default_facts *f, int condition);
+/* Adds the index, a quotient by a period, to the load. False if it is none. */
 bool default_phase_index(const struct default_facts *f, int expr, int64_t stride,
                          struct default_load *l);
-/* Steps of a reduction with a period that are unrolled. */
+/* Unrolled steps of a periodic reduction. */
 int64_t default_phase_steps(const struct default_facts *f, int axis);
 
-/* Whether what the stage writes is one long axis, from its axis order[first] on, and each load moves along
- * it or stands still. */
-bool default_long_axis(const struct default_facts *f, int first);
+/* The axes of the stage from order[first] on can be one flat vector loop: the store is contiguous along them,
+ * and each load is so, too, or invariant. */
+bool default_flat_axis(const struct default_facts *f, int first);
 
-/* Which loops come in blocks that stay in L2, around all others. */
+/* Which operand stays in L2 while the other is streamed. */
 enum default_blocks {
-  BLOCKS_FORMULA, /* as the formula has it */
-  BLOCKS_LANES,   /* panels of lanes, `together` of them while the rows run */
-  BLOCKS_ROWS,    /* tiles of rows, while the panels run */
-  BLOCKS_BANDS    /* some rows of an image with all its columns, while the panels run */
+  BLOCKS_FORMULA, /* the formula decides */
+  BLOCKS_LANES,   /* some panels of the vector axis, while all rows run */
+  BLOCKS_ROWS,    /* some tiles of rows, while all panels run */
+  BLOCKS_BANDS    /* some image rows with all their columns, while all panels run */
 };
 
-/* What a sketch wants of the stage with the longest sums, where the formula would choose. By names, because edits
- * number axes anew. What cannot be is left to the formula: who wishes looks at what was made. */
-struct default_wish {
-  bool tile;                  /* lanes, steps and rows are wished for */
-  char lanes[PROGRAM_NAME];   /* own axis; "": none */
-  int64_t steps;              /* of its inner loop */
-  char rows[2][PROGRAM_NAME]; /* own axes of more than one row; "": none */
+/* A constraint of a tuner's sketch on the stage with the largest reduction. Axes are named, because edits
+ * renumber them. Infeasible constraints are ignored; the caller checks the result. */
+struct default_constraint {
+  bool tile;                  /* lanes, steps and rows are given */
+  char lanes[PROGRAM_NAME];   /* the vector axis; "": none */
+  int64_t steps;              /* steps of its inner loop */
+  char rows[2][PROGRAM_NAME]; /* own axes with more than one row; "": none */
   enum default_blocks blocks;
-  bool borders; /* conditions stay: nothing is laid out, and sums are of what is inside */
-  char buffer[PROGRAM_NAME];   /* a stage that it reads is computed for a block of rows; "": none */
-  int64_t sums;                /* partial sums: 0 as the formula has it, -1 none */
-  struct default_wishes *seen; /* the best of each kind of tile is added here; or NULL */
+  bool keeps_guards;         /* index conditions stay: no padded copies */
+  char buffer[PROGRAM_NAME]; /* a producer that is computed per block of rows; "": none */
+  int64_t partial_sums;      /* 0: the formula decides, -1: none */
+  struct default_candidates *candidates; /* the best tile of each kind is added here; or NULL */
 };
-struct default_wished {
-  struct default_wish wish;
+struct default_candidate {
+  struct default_constraint constraint;
   double cycles; /* of the stage */
 };
-struct default_wishes {
-  VEC(struct default_wished);
+struct default_candidates {
+  VEC(struct default_candidate);
 };
 
+/* A register tile and the order of the loops around it. */
 struct default_tile {
-  int vec;          /* own axis; -1: none */
-  int64_t steps;    /* of its inner loop: the lanes, or some vectors of them */
-  int64_t together; /* so many of them stay in L2 while the rows run; 1 */
-  int blocked;      /* the axis whose tiles come in blocks of so many; -1: together is 1 */
-  bool bands;       /* a block is outside the lanes, its tiles inside, around those of later axes */
-  bool streams;     /* a block's panels are read at once: it is unrolled within the reduction */
-  bool open;        /* numbers are: axes are split although there is one step outside */
-  bool masked;      /* they overshoot ... */
-  bool peeled;      /* ... in code of their own */
+  int vector_axis; /* own axis; -1: none */
+  int64_t steps;   /* of its inner loop: elements of all vectors, or of a part of one */
+  int64_t
+      cache_block; /* tiles along block_axis that stay in L2 while other loops run; 1: no block */
+  int block_axis;  /* -1: cache_block is 1 */
+  bool bands;      /* the block is outside the vector axis, its tiles inside of it */
+  bool streams;    /* the panels of a block are read at once: it is unrolled in the reduction */
+  bool symbolic;   /* numbers are holes: axes are split even where one step remains outside */
+  bool masked;     /* the last vectors overshoot the axis, under a mask */
+  bool peeled;     /* the last vectors are a remainder loop */
   int64_t rows[PROGRAM_AXES]; /* unrolled steps of each own axis; 1 */
-  int order[PROGRAM_AXES];    /* own axes, the outermost loop first; then reductions */
-  uint32_t packed;            /* loads that are to be packed */
-  uint32_t rolled;            /* own axes whose rows are a loop */
-  uint32_t unrolled;          /* reductions that are */
-  bool kept;     /* rows with other vectors are innermost, each of these is loaded once */
-  bool phases;   /* loops are split by the periods */
-  int slide;     /* the reduction along which next rows use what these load; -1 */
-  int64_t part;  /* steps of a part of the sum, all parts outside the tiles; 0: none */
-  double cycles; /* what the formula says */
+  int order[PROGRAM_AXES];    /* own axes, outermost loop first; then reductions */
+  uint32_t packed;            /* loads to pack */
+  uint32_t rolled;            /* own axes whose rows are a loop, not unrolled */
+  uint32_t unrolled;          /* unrolled reductions */
+  bool
+      reuses_vectors; /* rows with vectors of their own are innermost: each vector is loaded once */
+  bool phases;        /* loops are split by the periods */
+  int sliding;        /* the unrolled reduction along which adjacent rows share loads; -1 */
+  int64_t k_block;    /* steps of a K-block, outside all tiles; 0: none */
+  double cycles;      /* predicted by the formula */
 };
 
 struct default_options {
-  bool pack;                       /* operands may be packed: otherwise they are as they are */
-  bool inner;                      /* how it is kept is open: its lanes may be contiguous */
-  int lanes;                       /* all of this axis are lanes; -1: what is best */
-  const struct default_wish *wish; /* or NULL */
-  uint32_t turned;  /* axes along which what is computed in the tile loads in a twisted way */
-  uint32_t outside; /* axes whose loops stand around other stages, too: neither lanes nor rows */
-  bool parts;       /* long sums may go to memory and come back ... */
-  bool stored; /* ... and are kept with their lanes last then, whatever is written in the end */
-  bool split;  /* maps may have lanes along an axis with conditions: not under a sketch's wish */
+  bool pack;        /* operands may be packed */
+  bool free_layout; /* the vector axis may become contiguous in the output */
+  int lanes;        /* this axis, whole, is the vector axis; -1: the best one */
+  const struct default_constraint *constraint; /* or NULL */
+  uint32_t non_affine; /* axes along which the fused consumer has non-affine loads */
+  uint32_t outside;    /* axes of loops that stages share: neither vector axis nor rows */
+  bool k_blocking;     /* long reductions may be K-blocked */
+  bool stored;         /* a K-blocked stage is stored with its vector axis innermost */
+  bool split; /* element-wise stages may have a guarded vector axis; not under a constraint */
 };
 
-double default_long_cycles(const struct default_facts *f); /* of one long vector */
-/* default_sums.c: a long sum that may be computed in parts. */
-bool default_has_parts(const struct default_facts *f);
-/* default_known.c */
+/* Cycles of a flat vector loop. */
+double default_flat_cycles(const struct default_facts *f);
+/* default_k_blocks.c: the stage has a long reduction that may be K-blocked. */
+bool default_may_k_block(const struct default_facts *f);
+/* default_tile_cache.c */
 void default_choose_tile(const struct default_facts *f, const struct machine *machine,
                          struct default_options options, struct default_tile *out);
-void default_forget(void); /* all tiles that were chosen before: for tests and timings */
+void default_clear_cache(void); /* for tests and timings */
 
-/* ---- default_plan.c: what becomes of a stage ---- */
+/* ---- default_plan.c: the plan of each stage ---- */
 
-/* Rows of vectors, and lanes of these, from which on a tile is transposed. */
-enum { DEFAULT_ACROSS = 4, DEFAULT_WIDE = 8 };
+/* A tile is transposed in registers from so many rows on, and with vectors of so many lanes. */
+enum { DEFAULT_TRANSPOSED_ROWS = 4, DEFAULT_TRANSPOSED_LANES = 8 };
 
-/* ... of part of a vector, or of whole ones. */
-static inline bool default_goes_across(int64_t rows, int lanes) {
-  return rows >= DEFAULT_ACROSS && (rows <= lanes || rows % lanes == 0);
+/* The rows are a part of a vector, or whole vectors. */
+static inline bool default_may_transpose(int64_t rows, int lanes) {
+  return rows >= DEFAULT_TRANSPOSED_ROWS && (rows <= lanes || rows % lanes == 0);
 }
 
 enum default_kind {
-  DEFAULT_UNUSED,   /* an input, or no output needs it */
-  DEFAULT_LONG,     /* no reduction, and its axes from `first` on are one vector */
-  DEFAULT_ALONG,    /* a reduction whose lanes go along its axis `first` */
-  DEFAULT_TILED,    /* a tile */
-  DEFAULT_WITHIN,   /* computed in the tile of a stage that it reads */
-  DEFAULT_DEFERRED, /* a reduction whose tile stands where `reader` does */
-  DEFAULT_BUFFERED  /* computed before each tile of `reader`, for its rows only */
+  DEFAULT_UNUSED,         /* an input, or dead code */
+  DEFAULT_FLAT,           /* no reduction; its axes from `first` on are one vector loop */
+  DEFAULT_HORIZONTAL,     /* a reduction with vectors along its axis `first` */
+  DEFAULT_TILED,          /* a register tile */
+  DEFAULT_FUSED_CONSUMER, /* computed in the tile of its producer */
+  DEFAULT_FUSED_PRODUCER, /* a reduction whose tile stands where its consumer does */
+  DEFAULT_BUFFERED        /* computed before each tile of its consumer, for its rows only */
 };
 struct default_plan {
   enum default_kind kind;
   int first;
   struct default_tile tile;
-  int reader;             /* DEFERRED: what is computed in its tile, BUFFERED: what reads it ... */
-  bool apart;             /* ... with other lanes: element by element, or ... */
-  int across;             /* ... in vectors along this axis of the tile, which is transposed; -1 */
-  int axis[PROGRAM_AXES]; /* of the stage, for axis i of the reader, reductions too; -1 */
+  int consumer;   /* FUSED_PRODUCER: computed in its tile; BUFFERED: its consumer; -1 */
+  bool gathered;  /* the consumer has another vector axis: it is computed element by element */
+  int transposed; /* `gathered`, but in vectors along this axis of the transposed tile; -1 */
+  int axis[PROGRAM_AXES]; /* the stage's axis for each axis of the consumer, reductions too; -1 */
 };
 
-/* What is open. Both of `told` are tried for a program, and what takes less is taken. */
+/* Search options. Both layouts are tried; the cheaper plan is used. */
 struct default_mode {
-  bool pack; /* operands may be packed */
-  bool told; /* each stage is kept as the program tells, so that lanes run along its last axis */
-  const struct default_wish *wish; /* or NULL */
-  bool *matters; /* or NULL; set where `told` makes a difference: else one of both is tried */
+  bool pack;           /* operands may be packed */
+  bool program_layout; /* intermediates keep the layout that the program says */
+  const struct default_constraint *constraint; /* or NULL */
+  bool *
+      layout_matters; /* set where the layout makes a difference, so that both are tried; or NULL */
 };
 
-enum { DEFAULT_ROWS = 4 }; /* loops that stages share */
+enum { DEFAULT_ROWS = 4 /* most loops that stages share */ };
 
-/* The loops at the root that a stage shares with others, the outermost first. */
+/* The outermost loops that a stage shares with other stages, in order. */
 struct default_shared {
   int group; /* 0: none */
   int count;
-  int axis[DEFAULT_ROWS]; /* its own */
-  bool seen;              /* by a stage outside the group, or it is an output */
+  int axis[DEFAULT_ROWS]; /* own axes */
+  bool seen;              /* a stage outside of the group reads it, or it is an output */
 };
 
-/* The reduction along which lanes go, summed up in each step, as no whole vectors divide it; -1: there is none, or
- * something else is better. */
-int default_along(const struct default_facts *f, const struct machine *machine);
-int64_t default_along_steps(const struct default_facts *f, const struct machine *machine);
-double default_along_cycles(const struct default_facts *f, const struct machine *machine, int axis);
+/* default_horizontal.c */
+/* The reduction along which vectors run, each added up at once, as its size is no multiple of a vector;
+ * -1: there is none, or another plan is better. */
+int default_horizontal_axis(const struct default_facts *f, const struct machine *machine);
+int64_t default_horizontal_steps(const struct default_facts *f, const struct machine *machine);
+double default_horizontal_cycles(const struct default_facts *f, const struct machine *machine,
+                                 int axis);
 
-/* So many bytes are in memory: no cache holds them. */
-bool default_is_far(const struct machine *machine, double bytes);
+/* So many bytes fit into no cache. */
+bool default_is_beyond_l3(const struct machine *machine, double bytes);
 
-/* The own axis whose loop asks for what it reads so many steps later; -1. */
-struct default_ahead {
+/* A prefetch: the loop over the own axis `axis` (-1: none) prefetches what it reads `steps` iterations later. */
+struct default_prefetch {
   int axis, steps;
 };
 
-struct default_ahead default_rows_ahead(const struct default_facts *f,
-                                        const struct machine *machine,
-                                        const struct default_tile *tile);
+struct default_prefetch default_prefetch_rows(const struct default_facts *f,
+                                              const struct machine *machine,
+                                              const struct default_tile *tile);
 
-/* All stages: kept, plan and shared by tensor. */
+/* The plan of a program: layout, plan and shared are arrays by tensor. */
 struct default_plans {
   const struct program *p;
-  int wished; /* the stage that a wish is about; -1 */
+  int constrained; /* the stage that the constraint is about; -1 */
   const struct machine *machine;
   struct default_mode mode;
-  struct default_kept *kept;
+  struct default_layout *layout;
   struct default_plan *plan;
   struct default_shared *shared;
-  bool *constant; /* by tensor: what weights alone make, which is prepared */
-  double saved;   /* cycles, by groups */
+  bool *constant; /* by tensor: constant-folded at load time, so not timed */
+  double saved;   /* cycles that shared loops save */
 };
 void default_plan_all(struct default_plans *plans, const struct program *p,
                       const struct machine *machine, struct default_mode mode);
-/* Of all stages, by the formula, but for those that are prepared. */
+/* Predicted cycles of all stages but the constant-folded ones. */
 double default_plan_cycles(const struct default_plans *plans);
 void default_plan_free(struct default_plans *plans);
-/* The same with these groups; `saved` is 0. */
+/* The plan with other shared loops; its `saved` is 0. */
 void default_plan_shared(struct default_plans *out, const struct default_plans *plans,
                          const struct default_shared *shared);
-/* default_rows.c: with the groups that pay. */
+/* default_rows.c: adds the shared loops that pay. */
 void default_share_rows(struct default_plans *plans);
-/* default_buffers.c: with the stages that are computed before each tile of what reads them. */
+/* default_buffers.c: moves producers before the tiles of their consumers where that pays. */
 void default_buffer_stages(struct default_plans *plans);
-/* The reader's axis for axis i of the stage; -1. */
-int default_reader_axis(const struct default_plan *plan, int i);
-/* Each load of `tensor` in a reader's expression is of one element for each of the reader's, axis[i] being what
- * stands for the reader's axis i; how many there are, -1 if one is otherwise. */
+/* The consumer's axis for axis i of the stage; -1. */
+int default_consumer_axis(const struct default_plan *plan, int i);
+/* Counts the loads of `tensor` in a consumer's expression, if each index of each is an axis. Sets axis[i], the tensor's
+ * axis for axis i of the consumer. Returns -1 if a load is otherwise. */
 int default_loads_as_is(const struct program *p, int expr, int tensor, int *axis);
-/* The only stage that reads this one; -1. */
-int default_only_reader(const struct default_plans *plans, int stage);
+/* The only stage that reads this one; -1 if there are none or several. */
+int default_only_consumer(const struct default_plans *plans, int stage);
 
-/* ---- default_nest.c: the loops of a stage, at the end of the schedule that is made ---- */
+/* ---- default_nest.c: the loops of a stage, added to the end of a schedule ---- */
 
-/* What a level stands for: stages share one where it means the same to both. */
+/* What a level of the schedule stands for. Stages share a level where it means the same to both. */
 struct default_meaning {
   int64_t size;
-  const char *dyn;      /* the axis that says how far it runs; NULL: a number does */
+  const char *dyn;      /* the axis that bounds it; NULL: a number does */
   enum level_tail tail; /* of its axis */
-  int open;             /* 1 + the stage whose alone it is, as its number will be another; 0 */
-  bool shared;          /* a loop over rows that stages share */
+  int open;    /* 1 + the stage that alone uses it, as the tuner will change its number; 0 */
+  bool shared; /* a loop over rows that stages share */
 };
 
 struct default_maker {
   const struct program *p;
   struct schedule *s;
-  const struct machine *machine;   /* NULL: naive */
-  const struct default_kept *kept; /* by tensor */
+  const struct machine *machine;       /* NULL: the naive schedule */
+  const struct default_layout *layout; /* by tensor */
   struct {
     VEC(struct default_meaning);
   } meanings;                          /* by level */
   const struct default_shared *shared; /* by tensor; NULL: no stage shares loops */
   const struct default_plan *plan;     /* by tensor; NULL: no stage is buffered */
-  int around;                          /* the loops that stages share now: the innermost, 0: none */
-  int rows[DEFAULT_ROWS];              /* their levels */
+  int enclosing;          /* the innermost loop that the current stages share; 0: none */
+  int rows[DEFAULT_ROWS]; /* levels of these loops */
 };
 
 int default_level(struct default_maker *m, const char *stage, const char *name,
@@ -377,79 +361,83 @@ int default_axis_level(struct default_maker *m, const struct program_tensor *t, 
 /* Opens the loops that the stages of this one's group share. */
 void default_open_rows(struct default_maker *m, int stage);
 
-/* The stage in its tile, and there what plan->reader makes of it. */
-void default_tiled(struct default_maker *m, const struct default_facts *f,
-                   const struct default_plan *plan);
-/* A reduction element by element, in lanes along its axis plan->first. */
-void default_reduced_along(struct default_maker *m, const struct default_facts *f,
-                           const struct default_plan *plan);
-/* A stage without a reduction as one long vector along its axes from plan->first on. */
-void default_long(struct default_maker *m, const struct default_facts *f,
-                  const struct default_plan *plan);
+/* A tiled stage, with its fused consumer. */
+void default_tiled_nest(struct default_maker *m, const struct default_facts *f,
+                        const struct default_plan *plan);
+/* A reduction with vectors along its axis plan->first. */
+void default_horizontal_nest(struct default_maker *m, const struct default_facts *f,
+                             const struct default_plan *plan);
+/* A stage without reductions, as one vector loop along its axes from plan->first on. */
+void default_flat_nest(struct default_maker *m, const struct default_facts *f,
+                       const struct default_plan *plan);
 
-/* default_odd.c: of a program of such rows, but for partial sums; NULL: it is none. */
+/* default_odd.c: the schedule of a program of rows that no whole vectors divide; NULL if it is none. */
 struct schedule *default_odd_rows(const struct program *p, const struct machine *machine);
-/* Edits of its maps may make it one. */
+/* Edits of its element-wise stages may make it such a program. */
 bool default_may_have_odd_rows(const struct program *p, const struct machine *machine);
 
-/* How a program keeps its stages, which is what its edits were chosen for: `told` of a mode. */
-enum default_keeps { KEPT_EITHER /* in the mode that takes less */, KEPT_FREELY, KEPT_AS_TOLD };
+/* The layout that a program's edits were chosen for. */
+enum default_layout_mode {
+  LAYOUT_EITHER, /* the cheaper one */
+  LAYOUT_FREE,   /* the vector axis innermost */
+  LAYOUT_OF_PROGRAM
+};
 struct default_edited {
   struct program *program; /* NULL: there are no edits */
-  enum default_keeps kept;
+  enum default_layout_mode layout;
 };
 
-/* schedule_default.c: of all stages of a program after its edits, by the formula. */
+/* schedule_default.c: predicted cycles of an edited program. */
 double default_cycles(const struct program *p, const struct machine *machine,
-                      enum default_keeps kept);
+                      enum default_layout_mode layout);
 
-/* The program with merged axes (program_merged), where it takes less then by the formula; NULL: it does not. */
+/* default_program.c */
+/* The program with merged axes (program_merged), if it is predicted to be faster; else NULL. */
 struct program *default_merged(const struct program *p, const struct machine *machine);
-
-/* The program after the edits, merged axes among them; NULL where it stays as it is. */
+/* All edits, merged axes among them; NULL if there are none. */
 struct default_edited default_edit(const struct program *p, const struct machine *machine);
 struct program *default_program(const struct program *p, const struct machine *machine);
 
-/* schedule_default.c: schedule and tree of a program after edits that were chosen for it to be kept so. */
-canvas_status default_bind_kept(canvas_context *ctx, const struct program *p,
-                                const struct machine *machine, enum default_keeps kept,
-                                struct schedule **schedule, struct loop_tree **tree);
+/* schedule_default.c: schedule and tree of a program that was edited for a layout. */
+canvas_status default_bind_layout(canvas_context *ctx, const struct program *p,
+                                  const struct machine *machine, enum default_layout_mode layout,
+                                  struct schedule **schedule, struct loop_tree **tree);
 
-/* default_bind.c: the default of a program: edits, schedule and tree; `edited` NULL where it stays as it is, which is
- * also tried where the other fails. */
+/* default_bind.c: edits, schedule and tree of a program. If the edited program cannot be bound, the given one is. */
 struct default_bound {
-  struct program *edited;
+  struct program *edited; /* NULL: the given program stays as it is */
   struct schedule *schedule;
   struct loop_tree *tree; /* of `edited`, or of the given program */
 };
 canvas_status default_bind(canvas_context *ctx, const struct program *p,
                            const struct machine *machine, struct default_bound *out);
 
-/* ---- default_wish.c ---- */
+/* ---- default_constraint.c ---- */
 
-/* The stage that a wish is about: the most operations in its sums, or of all where nothing is summed. */
-int default_wished_stage(const struct program *p, const bool *needed);
-/* Whether the tile is what was wished for. */
-bool default_is_wished(const struct default_facts *f, const struct default_tile *tile,
-                       const struct default_wish *wish);
+/* The stage that a constraint is about: the most operations in reductions, or in all if there are none. */
+int default_constrained_stage(const struct program *p, const bool *needed);
+bool default_meets_constraint(const struct default_facts *f, const struct default_tile *tile,
+                              const struct default_constraint *constraint);
 
-/* Every kind of tile of that stage, the best first; edits up to panels are made as the wish says. */
-void default_wishes_of(const struct program *p, const struct machine *machine,
-                       const struct default_wish *wish, struct default_wishes *out);
+/* Every kind of tile of that stage, the best first. Edits up to panels are made under the constraint. */
+void default_list_candidates(const struct program *p, const struct machine *machine,
+                             const struct default_constraint *constraint,
+                             struct default_candidates *out);
 
-/* A program after the edits under a wish, and a schedule of it: what takes least. */
+/* A program edited under a constraint, and its cheapest schedule. */
 struct default_made {
   struct program *program;
   struct schedule *schedule;
-  int stage;                /* of the program: what the wish is about */
-  struct default_tile tile; /* its own */
+  int stage;                /* of `program`: the stage that the constraint is about */
+  struct default_tile tile; /* of that stage */
   double cycles;            /* of all stages */
 };
-/* False: the wish is not granted, or the schedule is illegal. */
+/* False: the constraint cannot be met, or the schedule is illegal. */
 bool default_make(const struct program *p, const struct machine *machine,
-                  const struct default_wish *wish, struct default_made *out);
-/* schedule_default.c: of a program after its edits; NULL in that case. Sets stage and tile. */
-struct schedule *schedule_wished(const struct program *p, const struct machine *machine,
-                                 const struct default_wish *wish, struct default_made *out);
+                  const struct default_constraint *constraint, struct default_made *out);
+/* schedule_default.c: the schedule of an edited program under a constraint; sets stage and tile. NULL: as above. */
+struct schedule *schedule_constrained(const struct program *p, const struct machine *machine,
+                                      const struct default_constraint *constraint,
+                                      struct default_made *out);
 
 #endif

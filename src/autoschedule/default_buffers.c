@@ -36,7 +36,7 @@ static uint32_t axes_with(const struct default_plan *plan) {
   return with;
 }
 
-int default_reader_axis(const struct default_plan *plan, int i) {
+int default_consumer_axis(const struct default_plan *plan, int i) {
   for (int j = 0; j < PROGRAM_AXES; j++)
     if (plan->axis[j] == i) return j;
   return -1;
@@ -46,15 +46,15 @@ int default_reader_axis(const struct default_plan *plan, int i) {
 static int summing_reader(const struct default_plans *all, int stage, struct default_plan *plan) {
   const struct program *p = all->p;
   const struct program_tensor *t = &p->tensors.data[stage];
-  int reader = is_output(p, stage) ? -1 : default_only_reader(all, stage);
+  int reader = is_output(p, stage) ? -1 : default_only_consumer(all, stage);
   if (reader < 0 || all->shared[stage].group || all->shared[reader].group) return -1;
   const struct program_tensor *r = &p->tensors.data[reader];
   memset(plan->axis, -1, sizeof plan->axis);
   if (r->reductions == 0 || default_loads_as_is(p, r->body, stage, plan->axis) < 1) return -1;
   for (int i = 0; i < t->rank; i++) {
-    int axis = default_reader_axis(plan, i);
+    int axis = default_consumer_axis(plan, i);
     if (axis < 0 || r->axes[axis].size != t->axes[i].size || r->axes[axis].low >= 0) return -1;
-    if (all->kept[stage].order[i] != i) return -1;
+    if (all->layout[stage].order[i] != i) return -1;
   }
   return reader;
 }
@@ -64,13 +64,14 @@ static int summing_reader(const struct default_plans *all, int stage, struct def
 static bool is_free(const struct default_plans *all, int reader, uint32_t with) {
   const struct default_tile *tile = &all->plan[reader].tile;
   struct default_facts f;
-  if (all->plan[reader].kind != DEFAULT_TILED && all->plan[reader].kind != DEFAULT_DEFERRED)
+  if (all->plan[reader].kind != DEFAULT_TILED && all->plan[reader].kind != DEFAULT_FUSED_PRODUCER)
     return false;
-  if (tile->blocked >= 0 || tile->bands || tile->open) return false;
-  default_facts(all->p, reader, all->kept, &f);
+  if (tile->block_axis >= 0 || tile->bands || tile->symbolic) return false;
+  default_facts(all->p, reader, all->layout, &f);
   for (int i = 0; i < f.t->rank + f.t->reductions; i++)
     if (f.period[i]) return false;
-  return tile->vec >= 0 && tile->order[0] != tile->vec && !(with >> tile->vec & 1);
+  return tile->vector_axis >= 0 && tile->order[0] != tile->vector_axis &&
+         !(with >> tile->vector_axis & 1);
 }
 
 /* Whole vectors along its last axis, which is summed over. */
@@ -79,7 +80,7 @@ static bool has_lanes(const struct default_plans *all, int stage, int reader,
   const struct program_tensor *t = &all->p->tensors.data[stage];
   int lanes = all->machine->vector_bytes / (t->dtype == PROGRAM_F64 ? 8 : 4), last = t->rank - 1;
   if (t->axes[last].size % lanes) return false;
-  return default_reader_axis(plan, last) >= all->p->tensors.data[reader].rank;
+  return default_consumer_axis(plan, last) >= all->p->tensors.data[reader].rank;
 }
 
 /* Elements of the stage that a tile reads. */
@@ -119,9 +120,9 @@ static bool same_but_along(const struct program *p, const struct default_load *a
 static double loads_but_along(const struct default_facts *f, uint32_t axes) {
   int count = 0;
   for (int i = 0; i < f->loads; i++) {
-    bool first = !f->load[i].rare;
+    bool first = !f->load[i].cold;
     for (int j = 0; j < i && first; j++)
-      first = f->load[j].rare || !same_but_along(f->p, &f->load[i], &f->load[j], axes);
+      first = f->load[j].cold || !same_but_along(f->p, &f->load[i], &f->load[j], axes);
     count += first;
   }
   return count;
@@ -147,7 +148,7 @@ static int axis_of_rows(const struct default_tile *tile, const struct default_pl
                         int rank) {
   int found = -1;
   for (int i = 0; i < rank; i++) {
-    if (i == tile->vec || tile->rows[i] == 1 || plan->axis[i] < 0) continue;
+    if (i == tile->vector_axis || tile->rows[i] == 1 || plan->axis[i] < 0) continue;
     if (found >= 0) return -1;
     found = i;
   }
@@ -164,16 +165,16 @@ static void turn_rows(struct default_plans *all, int stage, int reader,
   struct default_facts of_stage, of_reader;
   int from = axis_of_rows(tile, plan, r->rank), to = -1;
   if (from < 0 || r->axes[from].size % tile->rows[from]) return;
-  default_facts(all->p, stage, all->kept, &of_stage);
-  default_facts(all->p, reader, all->kept, &of_reader);
+  default_facts(all->p, stage, all->layout, &of_stage);
+  default_facts(all->p, reader, all->layout, &of_reader);
   int next = plan->axis[from];
   int64_t rows = tile->rows[from];
   double least = TURNED * loaded_anew(&of_stage, next, next, rows);
   double window = loads_but_along(&of_stage, 1u << next) * line_bytes(t, next);
   if (2 * window <= (double)all->machine->l1) return;
   for (int i = 0; i < from; i++) {
-    if (plan->axis[i] < 0 || i == tile->vec || r->axes[i].size % rows) continue;
-    if ((of_reader.rough | of_reader.bounds) >> i & 1) continue;
+    if (plan->axis[i] < 0 || i == tile->vector_axis || r->axes[i].size % rows) continue;
+    if ((of_reader.non_monotone | of_reader.bounds_reduction) >> i & 1) continue;
     double anew = loaded_anew(&of_stage, plan->axis[i], next, rows);
     if (anew > least) continue;
     least = anew;
@@ -196,7 +197,7 @@ static bool buffer_one(struct default_plans *all, int stage) {
   turn_rows(all, stage, reader, &plan);
   order_with(tile, all->p->tensors.data[reader].rank, axes_with(&plan));
   plan.kind = DEFAULT_BUFFERED;
-  plan.reader = reader;
+  plan.consumer = reader;
   plan.tile.cycles -= 2 * STREAMED * (double)bytes;
   if (plan.tile.cycles < 0) plan.tile.cycles = 0;
   all->plan[stage] = plan;
@@ -207,9 +208,9 @@ static bool buffer_one(struct default_plans *all, int stage) {
 void default_buffer_stages(struct default_plans *all) {
   bool *done = mem_alloc((size_t)all->p->tensors.count);
   for (int i = 0; i < all->p->tensors.count; i++) {
-    if (all->p->tensors.data[i].is_input || all->constant[i] || all->plan[i].kind != DEFAULT_LONG)
+    if (all->p->tensors.data[i].is_input || all->constant[i] || all->plan[i].kind != DEFAULT_FLAT)
       continue;
-    int reader = default_only_reader(all, i);
+    int reader = default_only_consumer(all, i);
     if (reader < 0 || done[reader] || !buffer_one(all, i)) continue;
     done[reader] = true;
   }

@@ -1,7 +1,7 @@
 /* The tile that is being chosen, shared by the files that choose it: default_tile.c (every
  * candidate), default_loads.c (what a load is to all of them), default_cycles.c (what one of them
- * takes), default_sums.c (long sums in parts), default_order.c (the order of its loops),
- * default_wish.c (what a sketch wants). */
+ * takes), default_k_blocks.c (long sums in parts), default_order.c (the order of its loops),
+ * default_constraint.c (what a sketch wants). */
 #ifndef CANVAS_AUTOSCHEDULE_DEFAULT_CHOOSER_H
 #define CANVAS_AUTOSCHEDULE_DEFAULT_CHOOSER_H
 
@@ -22,37 +22,37 @@ static const double CHOOSER_ROUNDED = 1 - 1e-9;
 
 /* What a load is to all tiles of a stage: found once, asked for by each of them. */
 struct chooser_load {
-  int bytes;                  /* of an element */
-  double all;                 /* bytes of its tensor */
-  double panel;               /* bytes that one lane loads for all of the reduction, each once */
-  double lines;               /* in which steps of reductions are a line or more apart ... */
-  int64_t span;               /* ... and bytes from the first to the last of the others */
-  bool pages;                 /* the reduction goes from page to page */
-  bool repeats;               /* of tiles in a row the first cache may keep what they load */
-  bool far;                   /* it is in memory */
-  bool alone;                 /* the reduction finds each of its lines apart from the others */
-  uint32_t apart;             /* own axes of which each step is a line or more further */
-  uint32_t still;             /* own axes of several steps along which it is the same */
-  int64_t step[PROGRAM_AXES]; /* bytes of a step of each axis, forward or back */
+  int bytes;             /* of an element */
+  double all;            /* bytes of its tensor */
+  double panel;          /* bytes that one lane loads for all of the reduction, each once */
+  double line_footprint; /* in which steps of reductions are a line or more apart ... */
+  int64_t span;          /* ... and bytes from the first to the last of the others */
+  bool crosses_pages;    /* the reduction goes from page to page */
+  bool repeats;          /* of tiles in a row the first cache may keep what they load */
+  bool beyond_l3;        /* it is in memory */
+  bool alone;            /* the reduction finds each of its lines apart from the others */
+  uint32_t strided;      /* own axes of which each step is a line or more further */
+  uint32_t invariant;    /* own axes of several steps along which it is the same */
+  int64_t byte_step[PROGRAM_AXES]; /* bytes of a step of each axis, forward or back */
   /* Of windows along an own axis that overlap: the reduction that is the window, -1: there is none, and steps of it
    * for one of the axis. */
   int window[PROGRAM_AXES];
-  int64_t moved[PROGRAM_AXES];
+  int64_t window_step[PROGRAM_AXES];
 };
 
 /* How elements that go with the lanes of a vector lie. */
-enum chooser_along { ALONG_STILL, ALONG_CONTIGUOUS, ALONG_PERMUTED, ALONG_APART };
+enum chooser_access { ACCESS_BROADCAST, ACCESS_CONTIGUOUS, ACCESS_PERMUTED, ACCESS_GATHER };
 
 /* What a load is to tiles of the same lanes. */
 struct chooser_lane {
-  enum chooser_along along;
-  enum chooser_along unrolled; /* ... where all of a short sum is unrolled */
+  enum chooser_access access;
+  enum chooser_access unrolled; /* ... where all of a short sum is unrolled */
   bool packable;
-  bool late;    /* lines of pages come late, if it is not packed */
-  bool twisted; /* along other axes than that of the lanes */
-  double split; /* cycles of vectors that lie on both sides of a border, for each of its rows */
-  double ports; /* what a row has of the load ports at least ... */
-  double apart; /* ... and cycles of what is gathered, of one that is not permuted */
+  bool late;       /* lines of pages come late, if it is not packed */
+  bool non_affine; /* along other axes than that of the lanes */
+  double boundary; /* cycles of vectors that lie on both sides of a border, for each of its rows */
+  double ports;    /* what a row has of the load ports at least ... */
+  double gather;   /* ... and cycles of what is gathered, of one that is not permuted */
 };
 
 /* Of an axis whose rows come in blocks. */
@@ -72,13 +72,13 @@ struct chooser {
   const struct chooser_load *load;
   struct chooser_blocks (*blocks)[CHOOSER_ROWS + 1]; /* by own axis and rows */
   double terms;                                      /* of a sum, on average */
-  double least;    /* terms of all sums, those beyond borders left out; 0: not known */
-  double moving;   /* cycles of what goes through the caches, whatever is computed */
-  bool read_once;  /* windows beside each other, if lanes follow each other */
-  bool windows;    /* some overlap, along some axis */
-  uint32_t slides; /* reductions that may be unrolled where rows share what they load */
-  bool guessing;   /* few tiles are tried, for ... */
-  double bound;    /* ... cycles that the best one does not take */
+  double least_terms;  /* terms of all sums, those beyond borders left out; 0: not known */
+  double cache_cycles; /* cycles of what goes through the caches, whatever is computed */
+  bool read_once;      /* windows beside each other, if lanes follow each other */
+  bool windows;        /* some overlap, along some axis */
+  uint32_t slides;     /* reductions that may be unrolled where rows share what they load */
+  bool guessing;       /* few tiles are tried, for ... */
+  double bound;        /* ... cycles that the best one does not take */
   struct default_tile now, best;
   /* of `now` with any rows, by chooser_see_lanes: */
   struct chooser_lane lane[DEFAULT_LOADS];
@@ -92,7 +92,7 @@ struct chooser {
 };
 
 /* A part of a long sum: the stage as if this were all of it. */
-struct chooser_part {
+struct chooser_k_block {
   struct program_tensor t;
   struct default_facts f;
   int64_t steps; /* of its reduction */
@@ -108,12 +108,12 @@ int64_t chooser_sets_of(int64_t pitch);
 void chooser_tile(const struct default_facts *f, const struct machine *machine,
                   struct default_options options, struct default_tile *out);
 
-/* default_sums.c: whether c->best is better computed in parts. */
-bool chooser_part(const struct chooser *c, struct chooser_part *out);
+/* default_k_blocks.c: whether c->best is better computed in parts. */
+bool chooser_find_k_block(const struct chooser *c, struct chooser_k_block *out);
 
 /* default_cycles.c */
 /* What stands behind `now`, of its lanes. */
-void chooser_see_lanes(struct chooser *c);
+void chooser_analyze_lanes(struct chooser *c);
 /* Cycles of packing what is loaded, `each` for an element; of constant inputs it is done beforehand. */
 double chooser_packing(const struct chooser *c, const struct default_load *l, double each);
 /* The sum of the tile `now` is so short that all of it can be unrolled. */
@@ -121,11 +121,11 @@ bool chooser_unrolls_all(const struct chooser *c);
 bool chooser_permutes(const struct chooser *c); /* vectors that are loaded */
 bool chooser_fits_registers(const struct chooser *c);
 /* All vectors that other rows share have registers, or need fewer than what these share with them. */
-bool chooser_keeps_vectors(const struct chooser *c);
+bool chooser_reuses_vectors(const struct chooser *c);
 /* Its sums of products alone take so many cycles, or more. */
-bool chooser_takes(const struct chooser *c, double cycles);
-bool chooser_takes_by_row(const struct chooser *c,
-                          double cycles); /* ... however many rows it has */
+bool chooser_takes_at_least(const struct chooser *c, double cycles);
+bool chooser_row_takes_at_least(const struct chooser *c,
+                                double cycles); /* ... however many rows it has */
 /* Sets now.packed, too; `limit` where it takes so many or more. */
 double chooser_cycles(struct chooser *c, double limit);
 /* Bytes of the lines that a tile loads from; tiles one after the other that find them in the first cache. */
@@ -140,14 +140,14 @@ enum chooser_windows chooser_windows(const struct chooser *c);
 /* No window moves along the axis, as along that of images. */
 bool chooser_counts_images(const struct chooser *c, int axis);
 /* Cycles of a tile until windows of a short sum have come from beyond the first cache. */
-double chooser_fetching(const struct chooser *c);
+double chooser_window_fetch(const struct chooser *c);
 
 /* default_order.c: along this reduction next rows use what these load, and it can be unrolled. */
 bool chooser_slides(const struct chooser *c, int reduction);
 
-/* default_wish.c: the tile `now` is of the kind that is wished for; the best of each kind is told. */
-bool chooser_wants(const struct chooser *c);
-void chooser_note(struct chooser *c);
+/* default_constraint.c: the tile `now` is of the kind that is wished for; the best of each kind is told. */
+bool chooser_meets_constraint(const struct chooser *c);
+void chooser_keep_candidate(struct chooser *c);
 
 /* default_order.c: in c->best */
 void chooser_order(struct chooser *c);
@@ -160,13 +160,13 @@ static inline int64_t up(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
-static inline const struct chooser_load *chooser_known(const struct chooser *c,
-                                                       const struct default_load *l) {
+static inline const struct chooser_load *chooser_load_of(const struct chooser *c,
+                                                         const struct default_load *l) {
   return &c->load[l - c->f->load];
 }
 
 static inline int chooser_bytes(const struct chooser *c, const struct default_load *l) {
-  return chooser_known(c, l)->bytes; /* of an element */
+  return chooser_load_of(c, l)->bytes; /* of an element */
 }
 
 /* Of the tile `now`. */
@@ -184,20 +184,20 @@ static inline int64_t chooser_lanes(const struct chooser *c) {
 }
 
 /* Takes the first axis out of a set. */
-static inline int chooser_next(uint32_t *axes) {
+static inline int chooser_pop_axis(uint32_t *axes) {
   int axis = __builtin_ctz(*axes);
   *axes &= *axes - 1;
   return axis;
 }
 
 static inline void chooser_count(struct chooser *c) {
-  c->vectors = c->now.vec < 0 ? 1 : up(c->now.steps, c->lanes);
+  c->vectors = c->now.vector_axis < 0 ? 1 : up(c->now.steps, c->lanes);
   c->rows = 1;
   c->rowed = 0;
   for (int i = 0; i < c->f->t->rank; i++) {
     if (c->now.rows[i] == 1) continue;
     c->rows *= c->now.rows[i];
-    if (i != c->now.vec) c->rowed |= 1u << i;
+    if (i != c->now.vector_axis) c->rowed |= 1u << i;
   }
 }
 

@@ -67,7 +67,7 @@ static double left_over(const struct chooser *c, double left) {
 static double tiles_of(const struct chooser *c) {
   double tiles = c->single;
   for (uint32_t axes = c->rowed; axes;) {
-    int i = chooser_next(&axes);
+    int i = chooser_pop_axis(&axes);
     struct chooser_blocks blocks = blocks_of(c, i);
     double count = blocks.whole + (blocks.left > 0 ? left_over(c, blocks.left) : 0);
     tiles = tiles / (double)c->f->t->axes[i].size * count;
@@ -78,8 +78,8 @@ static double tiles_of(const struct chooser *c) {
 /* Rows of the tile for which the load is another one. */
 static double rows_moved(const struct chooser *c, const struct default_load *l) {
   double rows = 1;
-  for (uint32_t left = c->rowed & l->moves; left;) {
-    int i = chooser_next(&left);
+  for (uint32_t left = c->rowed & l->depends_on; left;) {
+    int i = chooser_pop_axis(&left);
     bool same = l->block[i] && !l->stride[i] && l->block[i] % c->now.rows[i] == 0;
     if (!same) rows *= (double)c->now.rows[i];
   }
@@ -93,13 +93,13 @@ static bool fits_block(const struct chooser *c, const struct default_load *l, in
 /* Of a window along axis and `slide`, unrolled: so many of the loads for the rows of a step are not
  * there yet. */
 static double new_rows(const struct chooser *c, const struct default_load *l) {
-  if (c->now.slide < 0 || !l->stride[c->now.slide]) return 1;
+  if (c->now.sliding < 0 || !l->stride[c->now.sliding]) return 1;
   for (uint32_t left = c->rowed; left;) {
-    int i = chooser_next(&left);
-    int64_t step = l->stride[i] / l->stride[c->now.slide];
+    int i = chooser_pop_axis(&left);
+    int64_t step = l->stride[i] / l->stride[c->now.sliding];
     if (step < 1) continue;
-    if (l->stride[i] % l->stride[c->now.slide]) continue;
-    double window = (double)c->f->t->axes[c->now.slide].size, rows = (double)c->now.rows[i];
+    if (l->stride[i] % l->stride[c->now.sliding]) continue;
+    double window = (double)c->f->t->axes[c->now.sliding].size, rows = (double)c->now.rows[i];
     double once = ((rows - 1) * (double)step + window) / window;
     return once < rows ? once / rows : 1;
   }
@@ -112,7 +112,7 @@ static double addresses(const struct chooser *c, const struct default_load *l, d
   bool crosses = false;
   if (rows <= ADDRESSES) return 0;
   for (uint32_t left = c->rowed; left;) {
-    int i = chooser_next(&left);
+    int i = chooser_pop_axis(&left);
     crosses = crosses || (l->block[i] && l->stride[i] && l->block[i] % c->now.rows[i]);
   }
   return crosses ? rows - ADDRESSES : 0;
@@ -121,63 +121,67 @@ static double addresses(const struct chooser *c, const struct default_load *l, d
 /* The condition along the lanes is only about the last of the steps of a reduction, as of partial sums
  * whose number does not divide the sum: so many steps; 0: it is not. */
 static int64_t ragged_steps(const struct chooser *c, const struct default_load *l) {
-  int v = c->now.vec;
+  int v = c->now.vector_axis;
   const struct program_axis *axes = c->f->t->axes;
-  if (v < 0 || c->f->rough >> v & 1 || l->stride[v] != 1) return 0;
+  if (v < 0 || c->f->non_monotone >> v & 1 || l->stride[v] != 1) return 0;
   for (int r = c->f->t->rank; r < c->f->t->rank + c->f->t->reductions; r++)
-    if (l->asked == (1u << v | 1u << r) && l->stride[r] == axes[v].size) return axes[r].size;
+    if (l->guarded == (1u << v | 1u << r) && l->stride[r] == axes[v].size) return axes[r].size;
   return 0;
 }
 
 /* The loop over vectors of a map is split where the condition along them changes. */
 static bool is_split(const struct chooser *c, const struct default_load *l) {
-  int v = c->now.vec;
-  return c->options.split && l->asked >> v & 1 && c->f->reduction == 1 && !(c->f->rough >> v & 1);
+  int v = c->now.vector_axis;
+  return c->options.split && l->guarded >> v & 1 && c->f->reduction == 1 &&
+         !(c->f->non_monotone >> v & 1);
 }
 
 /* Elements of a vector that lies on both sides of such a place, of which there are two, by vectors. */
 static double split_lanes(const struct chooser *c, const struct default_load *l) {
-  if (c->now.vec < 0 || !is_split(c, l)) return 0;
-  int64_t vectors = up(c->f->t->axes[c->now.vec].size, c->now.steps);
+  if (c->now.vector_axis < 0 || !is_split(c, l)) return 0;
+  int64_t vectors = up(c->f->t->axes[c->now.vector_axis].size, c->now.steps);
   return (double)c->now.steps * (vectors > 2 ? 2 / (double)vectors : 1);
 }
 
 bool chooser_unrolls_all(const struct chooser *c) {
   for (int i = c->f->t->rank; i < c->f->t->rank + c->f->t->reductions; i++)
     if (c->f->t->axes[i].low >= 0 || c->f->period[i]) return false;
-  return !c->f->asked &&
+  return !c->f->guarded &&
          c->f->reduction * chooser_rows(c) * chooser_vectors(c) <= DEFAULT_STATEMENTS;
 }
 
 /* In blocks of the same element, of which a vector has a few, or which lie close to each other: vectors that are
  * permuted (code_permute.c). */
 static bool is_permuted(const struct chooser *c, const struct default_load *l, bool unrolled) {
-  int v = c->now.vec;
+  int v = c->now.vector_axis;
   int64_t lanes = chooser_lanes(c), block = l->block[v] ? l->block[v] : 1;
   int64_t jump = l->block[v] ? l->jump[v] : l->stride[v];
   if (jump < 0) jump = -jump;
   bool known = c->now.steps % block == 0 || c->now.steps >= c->f->t->axes[v].size;
-  if (!jump || !known || c->now.masked || (l->twisted | l->asked) >> v & 1 || lanes & (lanes - 1))
+  if (!jump || !known || c->now.masked || (l->non_affine | l->guarded) >> v & 1 ||
+      lanes & (lanes - 1))
     return false;
   int64_t places = up(lanes, block) + (lanes % block != 0), span = (places - 1) * jump;
   if (places <= 2 || (span >= lanes - 1 && span < 2 * lanes)) return true;
   return unrolled && (places <= PLACES || span < 2 * lanes);
 }
 
-static enum chooser_along lanes_along(const struct chooser *c, const struct default_load *l,
-                                      bool unrolled) {
-  int v = c->now.vec;
-  if (v < 0 || !((l->moves | l->asked) >> v & 1)) return ALONG_STILL;
+static enum chooser_access lanes_along(const struct chooser *c, const struct default_load *l,
+                                       bool unrolled) {
+  int v = c->now.vector_axis;
+  if (v < 0 || !((l->depends_on | l->guarded) >> v & 1)) return ACCESS_BROADCAST;
   bool same = !l->stride[v] && fits_block(c, l, v); /* all lanes are in one block */
-  if (l->stride[v] != 1 && !same && is_permuted(c, l, unrolled)) return ALONG_PERMUTED;
-  if (l->twisted >> v & 1 || !fits_block(c, l, v)) return ALONG_APART;
-  if (l->asked >> v & 1 && !ragged_steps(c, l) && !is_split(c, l)) return ALONG_APART;
-  return l->stride[v] == 0 ? ALONG_STILL : l->stride[v] == 1 ? ALONG_CONTIGUOUS : ALONG_APART;
+  if (l->stride[v] != 1 && !same && is_permuted(c, l, unrolled)) return ACCESS_PERMUTED;
+  if (l->non_affine >> v & 1 || !fits_block(c, l, v)) return ACCESS_GATHER;
+  if (l->guarded >> v & 1 && !ragged_steps(c, l) && !is_split(c, l)) return ACCESS_GATHER;
+  return l->stride[v] == 0   ? ACCESS_BROADCAST
+         : l->stride[v] == 1 ? ACCESS_CONTIGUOUS
+                             : ACCESS_GATHER;
 }
 
 /* How the tile loads one of its operands: several terms of the formula look at it. */
 struct access {
-  enum chooser_along along;
+  enum chooser_access along;
   double rows; /* of the tile, for which it is another one */
 };
 
@@ -185,15 +189,15 @@ static void find_accesses(const struct chooser *c, struct access *at) {
   bool unrolled = c->permutes && chooser_unrolls_all(c);
   for (int i = 0; i < c->f->loads; i++) {
     const struct chooser_lane *lane = &c->lane[i];
-    at[i].along = unrolled ? lane->unrolled : lane->along;
+    at[i].along = unrolled ? lane->unrolled : lane->access;
     at[i].rows = rows_moved(c, &c->f->load[i]);
   }
 }
 
 bool chooser_permutes(const struct chooser *c) {
   bool unrolled = chooser_unrolls_all(c);
-  for (int i = 0; i < c->f->loads && c->now.vec >= 0; i++)
-    if (lanes_along(c, &c->f->load[i], unrolled) == ALONG_PERMUTED) return true;
+  for (int i = 0; i < c->f->loads && c->now.vector_axis >= 0; i++)
+    if (lanes_along(c, &c->f->load[i], unrolled) == ACCESS_PERMUTED) return true;
   return false;
 }
 
@@ -202,14 +206,14 @@ bool chooser_permutes(const struct chooser *c) {
 static bool crowds(const struct chooser *c, const struct default_load *l) {
   int64_t lines = 1;
   bool slides = false;
-  const struct chooser_load *known = chooser_known(c, l);
+  const struct chooser_load *known = chooser_load_of(c, l);
   for (uint32_t left = c->rowed; left;) {
-    int i = chooser_next(&left), window = known->window[i];
+    int i = chooser_pop_axis(&left), window = known->window[i];
     int64_t rows = c->now.rows[i];
     if (l->stride[i] <= 0) continue;
-    bool slide = c->now.slide >= 0 && window >= 0;
-    if (slide) rows += (c->f->t->axes[window].size - 1) / known->moved[i];
-    if (known->step[i] % CHOOSER_SET == 0) lines *= rows;
+    bool slide = c->now.sliding >= 0 && window >= 0;
+    if (slide) rows += (c->f->t->axes[window].size - 1) / known->window_step[i];
+    if (known->byte_step[i] % CHOOSER_SET == 0) lines *= rows;
     slides = slides || slide;
   }
   return slides ? lines >= CHOOSER_WAYS : lines > CHOOSER_WAYS;
@@ -218,9 +222,9 @@ static bool crowds(const struct chooser *c, const struct default_load *l) {
 /* Rows that lie in lines of their own cost more, and most where they lie in one set of L1. */
 static double spread(const struct chooser *c, const struct default_load *l) {
   double cost = 1;
-  const struct chooser_load *known = chooser_known(c, l);
-  for (uint32_t left = c->rowed & known->apart; left;) {
-    int64_t bytes = known->step[chooser_next(&left)];
+  const struct chooser_load *known = chooser_load_of(c, l);
+  for (uint32_t left = c->rowed & known->strided; left;) {
+    int64_t bytes = known->byte_step[chooser_pop_axis(&left)];
     bool one_set = bytes % CHOOSER_SET == 0 && crowds(c, l);
     double more = one_set ? 3 : bytes >= CHOOSER_SET ? 1.3 : 1.1;
     cost = cost > more ? cost : more;
@@ -231,22 +235,23 @@ static double spread(const struct chooser *c, const struct default_load *l) {
 /* A reduction that goes from page to page: its lines come late, whatever is done with them. */
 static double paging(const struct chooser *c, const struct default_load *l) {
   double lines = 1;
-  const struct chooser_load *known = chooser_known(c, l);
-  if (!known->pages) return 0;
-  for (uint32_t left = c->rowed & known->apart; left;)
-    lines *= (double)c->now.rows[chooser_next(&left)];
+  const struct chooser_load *known = chooser_load_of(c, l);
+  if (!known->crosses_pages) return 0;
+  for (uint32_t left = c->rowed & known->strided; left;)
+    lines *= (double)c->now.rows[chooser_pop_axis(&left)];
   return PAGED * lines;
 }
 
 /* Bytes of the lines in which one tile finds what it loads, for all of its reduction. */
 double chooser_lines(const struct chooser *c, const struct default_load *l) {
-  const struct chooser_load *known = chooser_known(c, l);
-  double lines = known->lines;
+  const struct chooser_load *known = chooser_load_of(c, l);
+  double lines = known->line_footprint;
   int64_t span = known->span;
-  uint32_t lanes = c->now.vec < 0 ? 0 : 1u << c->now.vec;
+  uint32_t lanes = c->now.vector_axis < 0 ? 0 : 1u << c->now.vector_axis;
   for (uint32_t left = c->rowed | lanes; left;) {
-    int i = chooser_next(&left);
-    int64_t steps = i == c->now.vec ? c->now.steps : c->now.rows[i], step = known->step[i];
+    int i = chooser_pop_axis(&left);
+    int64_t steps = i == c->now.vector_axis ? c->now.steps : c->now.rows[i],
+            step = known->byte_step[i];
     if (step >= CHOOSER_LINE)
       lines *= (double)steps;
     else if (step)
@@ -258,12 +263,13 @@ double chooser_lines(const struct chooser *c, const struct default_load *l) {
 /* Tiles in a row that load the same, one after the other: 1 where the first cache does not keep it so long, where
  * vectors lie in two lines, or where registers are many and tiles few, so that this was not measured. */
 double chooser_uses_in_row(const struct chooser *c, const struct default_load *l) {
-  const struct chooser_load *known = chooser_known(c, l);
+  const struct chooser_load *known = chooser_load_of(c, l);
   double uses = 1;
   if (!known->repeats || chooser_lines(c, l) > (double)c->machine->l1 / 2) return 1;
-  for (uint32_t left = known->still; left;) {
-    int i = chooser_next(&left);
-    uses *= (double)up(c->f->t->axes[i].size, i == c->now.vec ? c->now.steps : c->now.rows[i]);
+  for (uint32_t left = known->invariant; left;) {
+    int i = chooser_pop_axis(&left);
+    uses *=
+        (double)up(c->f->t->axes[i].size, i == c->now.vector_axis ? c->now.steps : c->now.rows[i]);
   }
   return uses;
 }
@@ -271,16 +277,16 @@ double chooser_uses_in_row(const struct chooser *c, const struct default_load *l
 /* Rows of other phases use other elements of what stands still along them. */
 static double phases_of(const struct chooser *c, const struct default_load *l) {
   double phases = 1;
-  if (!c->f->phased) return 1;
+  if (!c->f->periodic) return 1;
   for (int i = 0; i < c->f->t->rank; i++)
-    if (c->f->period[i] && c->now.rows[i] > 1 && !(l->moves >> i & 1))
+    if (c->f->period[i] && c->now.rows[i] > 1 && !(l->depends_on >> i & 1))
       phases *= (double)c->f->period[i];
   return phases;
 }
 
 /* By a condition along the lanes. */
 static bool is_asked(const struct chooser *c, const struct default_load *l) {
-  return c->now.vec >= 0 ? l->asked >> c->now.vec & 1 : l->asked != 0;
+  return c->now.vector_axis >= 0 ? l->guarded >> c->now.vector_axis & 1 : l->guarded != 0;
 }
 
 /* Cycles of a step that waits for a line of each page: the first tile in a row does, of windows each one, by what was
@@ -295,32 +301,34 @@ static void add_access(struct chooser *c, const struct access *at, int load, dou
                        double *gathered) {
   const struct default_load *l = &c->f->load[load];
   const struct chooser_lane *lane = &c->lane[load];
-  if (l->rare) return;
+  if (l->cold) return;
   double rows = at[load].rows * phases_of(c, l);
   bool late = lane->late;
-  *gathered += rows * lane->split;
-  enum chooser_along along = at[load].along;
-  switch (along == ALONG_PERMUTED && lane->packable ? ALONG_APART : along) {
-    case ALONG_STILL: *ports += rows * spread(c, l) * new_rows(c, l) + addresses(c, l, rows); break;
-    case ALONG_CONTIGUOUS:
+  *gathered += rows * lane->boundary;
+  enum chooser_access along = at[load].along;
+  switch (along == ACCESS_PERMUTED && lane->packable ? ACCESS_GATHER : along) {
+    case ACCESS_BROADCAST:
+      *ports += rows * spread(c, l) * new_rows(c, l) + addresses(c, l, rows);
+      break;
+    case ACCESS_CONTIGUOUS:
       *ports += 1.3 * rows * spread(c, l) * new_rows(c, l) * (double)chooser_vectors(c);
       break;
-    case ALONG_PERMUTED: {
+    case ACCESS_PERMUTED: {
       double vectors = rows * new_rows(c, l) * (double)chooser_vectors(c);
       *ports += 2 * vectors;
       *gathered += TURNS * vectors;
       break;
     }
-    case ALONG_APART:
+    case ACCESS_GATHER:
       if (lane->packable) {
         c->now.packed |= 1u << load;
         late = false;
         *ports += 1.3 * rows * (double)chooser_vectors(c);
       } else {
-        *gathered += rows * lane->apart;
+        *gathered += rows * lane->gather;
       }
   }
-  if (lane->twisted) *gathered += rows;
+  if (lane->non_affine) *gathered += rows;
   if (late) *gathered += late_lines(c, l);
 }
 
@@ -335,7 +343,8 @@ static double packing(const struct chooser *c) {
 /* The rows of a tile that are side by side in what is written; -1: none are. */
 static int axis_that_follows(const struct chooser *c) {
   int axis = c->f->t->rank - 1;
-  while (axis >= 0 && (axis == c->now.vec || c->now.rows[axis] == 1 || c->f->out[axis] != 1))
+  while (axis >= 0 &&
+         (axis == c->now.vector_axis || c->now.rows[axis] == 1 || c->f->out_stride[axis] != 1))
     axis--;
   return axis;
 }
@@ -347,8 +356,9 @@ static double lane_across(const struct chooser *c) {
   int axis = axis_that_follows(c);
   if (axis < 0) return 2;
   int64_t rows = c->now.rows[axis], part = rows % c->lanes;
-  bool wide = c->lanes >= DEFAULT_WIDE && c->f->t->dtype == PROGRAM_F32;
-  bool transposed = wide && default_goes_across(rows, c->lanes) && !(c->options.turned >> axis & 1);
+  bool wide = c->lanes >= DEFAULT_TRANSPOSED_LANES && c->f->t->dtype == PROGRAM_F32;
+  bool transposed =
+      wide && default_may_transpose(rows, c->lanes) && !(c->options.non_affine >> axis & 1);
   if (!transposed) return APIECE;
   bool halves = part && chooser_has_few_registers(c);
   double cycles = 2.6 + (halves ? HALVES * (__builtin_popcountll((uint64_t)part) - 1) : 0);
@@ -357,8 +367,8 @@ static double lane_across(const struct chooser *c) {
 
 static double stores(const struct chooser *c) {
   double points = (double)(chooser_rows(c) * chooser_vectors(c));
-  if (c->now.vec < 0) return c->f->reduction > 1 ? (double)chooser_rows(c) : 0;
-  if (c->options.inner || c->f->out[c->now.vec] == 1) return points;
+  if (c->now.vector_axis < 0) return c->f->reduction > 1 ? (double)chooser_rows(c) : 0;
+  if (c->options.free_layout || c->f->out_stride[c->now.vector_axis] == 1) return points;
   return points * (double)chooser_lanes(c) * lane_across(c);
 }
 
@@ -367,37 +377,37 @@ static double stores(const struct chooser *c) {
 static double scalar_point(const struct chooser *c) {
   double twisted = 0, call = c->options.outside ? 1 : 4;
   for (int i = 0; i < c->f->loads; i++)
-    twisted += c->options.split && c->f->load[i].asked        ? 1
-               : c->f->load[i].asked || c->f->load[i].twisted ? 0.5
-                                                              : 0.1;
+    twisted += c->options.split && c->f->load[i].guarded           ? 1
+               : c->f->load[i].guarded || c->f->load[i].non_affine ? 0.5
+                                                                   : 0.1;
   return (c->f->operations >= DEFAULT_CALLS ? call : 0.5) * c->f->operations + twisted;
 }
 
 /* Bytes that one tile loads of what goes with the lanes, for all of its reduction. */
 static double panel(const struct chooser *c, const struct default_load *l) {
-  const struct chooser_load *known = chooser_known(c, l);
+  const struct chooser_load *known = chooser_load_of(c, l);
   return (double)(chooser_vectors(c) * chooser_lanes(c)) * known->bytes * known->panel;
 }
 
 /* Tiles of other rows load the same. */
 static bool is_used_again(const struct chooser *c, const struct default_load *l) {
-  for (uint32_t left = chooser_known(c, l)->still; left;) {
-    int i = chooser_next(&left);
-    if (i != c->now.vec && c->f->t->axes[i].size > c->now.rows[i]) return true;
+  for (uint32_t left = chooser_load_of(c, l)->invariant; left;) {
+    int i = chooser_pop_axis(&left);
+    if (i != c->now.vector_axis && c->f->t->axes[i].size > c->now.rows[i]) return true;
   }
   return false;
 }
 
 /* Bytes of a load that come in a cycle from beyond the second cache. */
 static double stream(const struct chooser *c, const struct default_load *l) {
-  return chooser_known(c, l)->far ? FAR_STREAM : SHARED_STREAM;
+  return chooser_load_of(c, l)->beyond_l3 ? FAR_STREAM : SHARED_STREAM;
 }
 
 /* Bytes of the vectors that all rows of a tile load for all of its reduction. */
 static double panels_touched(const struct chooser *c, const struct access *at) {
   double bytes = 0;
   for (int i = 0; i < c->f->loads; i++)
-    if (at[i].along != ALONG_STILL) bytes += at[i].rows * panel(c, &c->f->load[i]);
+    if (at[i].along != ACCESS_BROADCAST) bytes += at[i].rows * panel(c, &c->f->load[i]);
   return bytes;
 }
 
@@ -407,7 +417,7 @@ static double partial_lines(const struct chooser *c, const struct access *at, do
   double bytes = 0;
   for (int i = 0; i < c->f->loads; i++) {
     const struct default_load *l = &c->f->load[i];
-    double lines = l->twisted || at[i].along != ALONG_STILL ? 0 : chooser_lines(c, l);
+    double lines = l->non_affine || at[i].along != ACCESS_BROADCAST ? 0 : chooser_lines(c, l);
     if (lines > 0 && lines + beside > (double)c->machine->l1) bytes += lines;
   }
   return bytes / c->terms;
@@ -420,7 +430,7 @@ static double streaming(const struct chooser *c, const struct access *at) {
   for (int i = 0; i < c->f->loads; i++) {
     const struct default_load *l = &c->f->load[i];
     double rows = at[i].rows; /* blocks of lanes are rows of what goes with the lanes */
-    if (at[i].along == ALONG_STILL || !is_used_again(c, l)) continue;
+    if (at[i].along == ACCESS_BROADCAST || !is_used_again(c, l)) continue;
     double vectors = rows * (double)(chooser_vectors(c) * chooser_lanes(c));
     double step = vectors * chooser_bytes(c, l);
     double rate = STREAM;
@@ -445,7 +455,7 @@ static double arrival(const struct chooser *c, int load) {
   int64_t beside = 1;
   if (c->now.packed >> load & 1 || paging(c, l) == 0) return rate;
   for (int i = 0; i < c->f->t->rank; i++)
-    if (l->stride[i] == 1) beside = i == c->now.vec ? c->now.steps : c->now.rows[i];
+    if (l->stride[i] == 1) beside = i == c->now.vector_axis ? c->now.steps : c->now.rows[i];
   int64_t lines = beside * chooser_bytes(c, l) / CHOOSER_LINE;
   if (lines >= LINES_OF_PAGE) return rate;
   return lines < 2 ? rate * ONE_LINE : rate * TWO_LINES;
@@ -454,22 +464,23 @@ static double arrival(const struct chooser *c, int load) {
 /* Tiles that have a panel of their own: blocks of lanes, or of rows where there are no lanes. */
 static double panels(const struct chooser *c, const struct default_load *l) {
   double count = 1;
-  if (c->now.vec >= 0) return (double)up(c->f->t->axes[c->now.vec].size, c->now.steps);
+  if (c->now.vector_axis >= 0)
+    return (double)up(c->f->t->axes[c->now.vector_axis].size, c->now.steps);
   for (int i = 0; i < c->f->t->rank; i++)
-    if (l->moves >> i & 1) count *= (double)up(c->f->t->axes[i].size, c->now.rows[i]);
+    if (l->depends_on >> i & 1) count *= (double)up(c->f->t->axes[i].size, c->now.rows[i]);
   return count;
 }
 
 /* Cycles in which the first tile of a block of lanes waits for its panel, where all panels together are more
  * than the second cache. */
 static double arriving(const struct chooser *c, const struct access *at, double tile) {
-  double cycles = 0, hidden = c->now.vec < 0 ? MEANWHILE * tile : tile;
+  double cycles = 0, hidden = c->now.vector_axis < 0 ? MEANWHILE * tile : tile;
   if (c->f->reduction == 1) return 0;
   bool rows = chooser_windows(c) == WINDOWS_IN_ROWS; /* else all tiles wait: chooser_fetching */
   for (int i = 0; i < c->f->loads; i++) {
     const struct default_load *l = &c->f->load[i];
-    if (!rows || (c->now.vec >= 0 && at[i].along == ALONG_STILL)) continue;
-    if (chooser_known(c, l)->all <= (double)c->machine->l2) continue;
+    if (!rows || (c->now.vector_axis >= 0 && at[i].along == ACCESS_BROADCAST)) continue;
+    if (chooser_load_of(c, l)->all <= (double)c->machine->l2) continue;
     double bytes = at[i].rows * panel(c, l);
     if (bytes > (double)c->machine->l2) continue; /* each tile waits: streaming() */
     double late = bytes / arrival(c, i) - hidden;
@@ -481,7 +492,7 @@ static double arriving(const struct chooser *c, const struct access *at, double 
 /* Windows beside each other, with lanes that follow each other: each element is read once, best in the order in which
  * they lie there. */
 static bool is_read_once(const struct chooser *c) {
-  return c->read_once && c->lane[0].along == ALONG_CONTIGUOUS;
+  return c->read_once && c->lane[0].access == ACCESS_CONTIGUOUS;
 }
 
 /* Cycles of a tile that comes in another order than that: of more than two rows. */
@@ -512,9 +523,9 @@ static double with_ports(const struct chooser *c, double work, double ports) {
 static double loaded_least(const struct chooser *c, const struct access *at, double work) {
   double ports = 0, gathered = 0;
   for (int i = 0; i < c->f->loads; i++) {
-    if (c->lane[i].unrolled == ALONG_PERMUTED) continue;
+    if (c->lane[i].unrolled == ACCESS_PERMUTED) continue;
     ports += at[i].rows * c->lane[i].ports * new_rows(c, &c->f->load[i]);
-    gathered += at[i].rows * c->lane[i].apart;
+    gathered += at[i].rows * c->lane[i].gather;
   }
   return with_ports(c, work, ports) + gathered;
 }
@@ -536,9 +547,9 @@ static double come_late(const struct chooser *c, const struct access *at, double
 /* Rows along whose axes a vector is another one that others share. */
 static int64_t rows_of_vectors(const struct chooser *c) {
   int64_t most = 1, rows = chooser_rows(c);
-  for (int i = 0; i < c->f->loads && c->now.vec >= 0; i++) {
+  for (int i = 0; i < c->f->loads && c->now.vector_axis >= 0; i++) {
     const struct default_load *l = &c->f->load[i];
-    int64_t moved = l->moves >> c->now.vec & 1 ? (int64_t)rows_moved(c, l) : rows;
+    int64_t moved = l->depends_on >> c->now.vector_axis & 1 ? (int64_t)rows_moved(c, l) : rows;
     if (moved < rows && moved > most) most = moved;
   }
   return most;
@@ -567,7 +578,7 @@ bool chooser_fits_registers(const struct chooser *c) {
   return vectors * rows + more <= c->machine->registers;
 }
 
-bool chooser_keeps_vectors(const struct chooser *c) {
+bool chooser_reuses_vectors(const struct chooser *c) {
   int64_t of = rows_of_vectors(c), more = registers_of_vectors(c, of);
   int64_t sums = chooser_vectors(c) * chooser_rows(c);
   return sums + more <= c->machine->registers || more <= registers_of_rows(c, of);
@@ -576,12 +587,12 @@ bool chooser_keeps_vectors(const struct chooser *c) {
 /* Lanes that are not all there are loaded one by one, unless panels are filled up for them: then only what
  * is stored is less. */
 static bool loads_masked(const struct chooser *c) {
-  int v = c->now.vec;
+  int v = c->now.vector_axis;
   for (int i = 0; i < c->f->loads; i++) {
     const struct default_load *l = &c->f->load[i];
-    if (!(l->moves >> v & 1) || l->rare) continue;
+    if (!(l->depends_on >> v & 1) || l->cold) continue;
     bool constant = c->f->p->tensors.data[l->tensor].constant;
-    bool filled = l->block[v] ? fits_block(c, l, v) : c->options.pack && l->plain && constant;
+    bool filled = l->block[v] ? fits_block(c, l, v) : c->options.pack && l->packable && constant;
     if (is_asked(c, l) || !filled) return true;
   }
   return false;
@@ -590,47 +601,47 @@ static bool loads_masked(const struct chooser *c) {
 /* By `now`, what goes with the lanes of one load. */
 static void see_lane(const struct chooser *c, const struct default_load *l,
                      struct chooser_lane *out) {
-  int v = c->now.vec;
+  int v = c->now.vector_axis;
   uint32_t lanes = v < 0 ? 0 : 1u << v;
-  out->along = lanes_along(c, l, false);
+  out->access = lanes_along(c, l, false);
   out->unrolled = lanes_along(c, l, true);
-  out->packable =
-      c->options.pack && l->plain && !is_asked(c, l) && c->f->reduction > 1 && !(l->outer & lanes);
+  out->packable = c->options.pack && l->packable && !is_asked(c, l) && c->f->reduction > 1 &&
+                  !(l->outer & lanes);
   out->late = !out->packable || l->stride[v < 0 ? 0 : v] != 1;
-  out->twisted = (l->twisted | (l->asked & c->f->rough)) & ~lanes;
-  out->split = 0.8 * split_lanes(c, l);
-  out->ports = out->apart = 0;
-  if (l->rare) return;
+  out->non_affine = (l->non_affine | (l->guarded & c->f->non_monotone)) & ~lanes;
+  out->boundary = 0.8 * split_lanes(c, l);
+  out->ports = out->gather = 0;
+  if (l->cold) return;
   double vectors = (double)up(c->now.steps, c->lanes);
-  bool apart = out->along == ALONG_APART;
+  bool apart = out->access == ACCESS_GATHER;
   if (apart && !out->packable)
-    out->apart = vectors * (double)chooser_lanes(c) * (l->asked ? 2.5 : 0.8);
+    out->gather = vectors * (double)chooser_lanes(c) * (l->guarded ? 2.5 : 0.8);
   else
-    out->ports = out->along == ALONG_STILL ? 1 : 1.3 * vectors;
+    out->ports = out->access == ACCESS_BROADCAST ? 1 : 1.3 * vectors;
 }
 
-void chooser_see_lanes(struct chooser *c) {
+void chooser_analyze_lanes(struct chooser *c) {
   const struct default_facts *f = c->f;
   c->permutes = false;
   for (int i = 0; i < f->loads; i++) {
     see_lane(c, &f->load[i], &c->lane[i]);
-    c->permutes = c->permutes || c->lane[i].along != c->lane[i].unrolled;
+    c->permutes = c->permutes || c->lane[i].access != c->lane[i].unrolled;
   }
   c->latency = f->reduction == 1 ? 0 : c->options.outside ? LATENCY - HIDDEN : LATENCY;
   if (is_read_once(c)) c->latency = 0; /* tiles are short, and the next one begins meanwhile */
   c->masked = 1;
-  if (c->now.masked) c->masked = f->bordered ? GUARDED : loads_masked(c) ? MASKED : FILLED;
+  if (c->now.masked) c->masked = f->has_boundary ? GUARDED : loads_masked(c) ? MASKED : FILLED;
   c->single = 1;
   for (int i = 0; i < f->t->rank; i++) {
     int64_t size = f->t->axes[i].size;
-    c->single *= (double)(i == c->now.vec ? up(size, c->now.steps) : size);
+    c->single *= (double)(i == c->now.vector_axis ? up(size, c->now.steps) : size);
   }
 }
 
 /* Rows beside each other, whose lines follow each other. */
 static bool has_near_rows(const struct chooser *c, const struct chooser_load *known) {
   for (uint32_t left = c->rowed; left;) {
-    int64_t step = known->step[chooser_next(&left)];
+    int64_t step = known->byte_step[chooser_pop_axis(&left)];
     if (step && step < CHOOSER_PAGE) return true;
   }
   return false;
@@ -641,24 +652,25 @@ static bool has_near_rows(const struct chooser *c, const struct chooser_load *kn
 static double blocks_in_row(const struct chooser *c, const struct access *at, double lines) {
   double panels = 0;
   for (int i = 0; i < c->f->loads; i++)
-    if (at[i].along != ALONG_STILL) panels += c->load[i].all;
+    if (at[i].along != ACCESS_BROADCAST) panels += c->load[i].all;
   if (2 * panels > (double)c->machine->l2 || 2 * lines > (double)c->machine->l1) return 1;
-  return (double)up(c->f->t->axes[c->now.vec].size, c->now.steps);
+  return (double)up(c->f->t->axes[c->now.vector_axis].size, c->now.steps);
 }
 
 /* Cycles of a tile of a long sum until lines have come that nothing fetches ahead, each from a place of its own beyond
  * the second cache. */
 static double scattered(const struct chooser *c, const struct access *at) {
   double cycles = 0;
-  if (c->f->reduction <= DEFAULT_FEW || c->now.vec < 0 || !chooser_has_few_registers(c)) return 0;
+  if (c->f->reduction <= DEFAULT_FEW || c->now.vector_axis < 0 || !chooser_has_few_registers(c))
+    return 0;
   for (int i = 0; i < c->f->loads; i++) {
     const struct default_load *l = &c->f->load[i];
     const struct chooser_load *known = &c->load[i];
-    if (at[i].along != ALONG_STILL || !known->alone || l->twisted || l->rare) continue;
+    if (at[i].along != ACCESS_BROADCAST || !known->alone || l->non_affine || l->cold) continue;
     if (known->all <= (double)c->machine->l2 || has_near_rows(c, known)) continue;
     double lines = chooser_lines(c, l);
-    cycles +=
-        lines / CHOOSER_LINE * (known->far ? FAR_LINE : SHARED_LINE) / blocks_in_row(c, at, lines);
+    cycles += lines / CHOOSER_LINE * (known->beyond_l3 ? FAR_LINE : SHARED_LINE) /
+              blocks_in_row(c, at, lines);
   }
   return cycles;
 }
@@ -674,9 +686,9 @@ static bool hides(const struct chooser *c, int axis, int64_t rows) {
 static double inside(const struct chooser *c) {
   double share = INSIDE;
   for (int i = 0; i < c->f->t->rank; i++) {
-    if (c->f->inside[i] == 1) continue;
+    if (c->f->inside_share[i] == 1) continue;
     int64_t rows = c->now.rows[i], left = rows == 1 ? 0 : c->f->t->axes[i].size % rows;
-    double end = (1 - c->f->inside[i]) / 2, less = 0;
+    double end = (1 - c->f->inside_share[i]) / 2, less = 0;
     if (rows == 1 || hides(c, i, rows)) less += end;
     if (rows == 1 || hides(c, i, left ? left : rows)) less += end;
     share *= 1 - less;
@@ -685,16 +697,16 @@ static double inside(const struct chooser *c) {
 }
 
 static double border(const struct chooser *c) {
-  if (c->f->bordered) return inside(c);
+  if (c->f->has_boundary) return inside(c);
   if (c->f->reduction > DEFAULT_FEW) return BORDERS;
-  return c->now.slide < 0 ? ASKED : BORDERED;
+  return c->now.sliding < 0 ? ASKED : BORDERED;
 }
 
 /* Cycles of a tile for what its reader loads lane by lane: where a vector is all of the axis, it is known
  * which elements follow each other. */
 static double turning(const struct chooser *c) {
-  int v = c->now.vec;
-  if (v < 0 || !(c->options.turned >> v & 1) || c->now.steps >= c->f->t->axes[v].size) return 0;
+  int v = c->now.vector_axis;
+  if (v < 0 || !(c->options.non_affine >> v & 1) || c->now.steps >= c->f->t->axes[v].size) return 0;
   return TURNED * (double)(chooser_rows(c) * c->now.steps);
 }
 
@@ -705,9 +717,9 @@ struct counted {
 };
 
 static struct counted counted(const struct chooser *c) {
-  struct counted k = {c->terms, tiles_of(c), c->moving, c->masked, 1, 1};
-  if (c->f->asked) k.border = border(c);
-  if (c->now.slide >= 0) k.slid = c->f->reduction > DEFAULT_FEW ? SLID_FAR : SLID;
+  struct counted k = {c->terms, tiles_of(c), c->cache_cycles, c->masked, 1, 1};
+  if (c->f->guarded) k.border = border(c);
+  if (c->now.sliding >= 0) k.slid = c->f->reduction > DEFAULT_FEW ? SLID_FAR : SLID;
   return k;
 }
 
@@ -721,22 +733,23 @@ static bool takes(const struct counted *k, double step, double cycles) {
   return k->tiles * in_tile(k, step) + k->moving >= cycles;
 }
 
-bool chooser_takes(const struct chooser *c, double cycles) {
-  return c->least * waited(c, work_of(c)) >= cycles * (double)(chooser_rows(c) * c->now.steps);
+bool chooser_takes_at_least(const struct chooser *c, double cycles) {
+  return c->least_terms * waited(c, work_of(c)) >=
+         cycles * (double)(chooser_rows(c) * c->now.steps);
 }
 
-bool chooser_takes_by_row(const struct chooser *c, double cycles) {
+bool chooser_row_takes_at_least(const struct chooser *c, double cycles) {
   double work = (double)chooser_vectors(c) * c->f->operations / PORTS;
-  return c->least * work >= cycles * (double)c->now.steps;
+  return c->least_terms * work >= cycles * (double)c->now.steps;
 }
 
 double chooser_cycles(struct chooser *c, double limit) {
   const struct counted k = counted(c);
   struct access at[DEFAULT_LOADS];
   double step, gathered = 0, work = work_of(c);
-  double around = c->now.slide < 0 ? 1 : 1 / (double)c->f->t->axes[c->now.slide].size;
+  double around = c->now.sliding < 0 ? 1 : 1 / (double)c->f->t->axes[c->now.sliding].size;
   c->now.packed = 0;
-  if (c->f->reduction == 1 && c->now.vec < 0) {
+  if (c->f->reduction == 1 && c->now.vector_axis < 0) {
     step = scalar_point(c);
   } else {
     if (takes(&k, waited(c, work) + around, limit)) return limit;
@@ -747,7 +760,7 @@ double chooser_cycles(struct chooser *c, double limit) {
     step = come_late(c, at, step) + gathered + around;
   }
   if (takes(&k, step, limit)) return limit;
-  double tile = in_tile(&k, step) + chooser_fetching(c) + disorder(c) + stores(c) + turning(c);
+  double tile = in_tile(&k, step) + chooser_window_fetch(c) + disorder(c) + stores(c) + turning(c);
   tile += scattered(c, at);
   if (k.steps > 1) tile += 8;
   return k.tiles * tile + arriving(c, at, tile) + packing(c) + k.moving;

@@ -14,7 +14,7 @@ static int end_of(const struct default_facts *f) {
 
 /* ---- one load ---- */
 
-bool default_is_far(const struct machine *machine, double bytes) {
+bool default_is_beyond_l3(const struct machine *machine, double bytes) {
   enum { FAR = 8 }; /* times the second cache */
   return bytes > FAR * (double)machine->l2;
 }
@@ -27,14 +27,15 @@ static void find_window(const struct default_facts *f, const struct default_load
     if (l->stride[r] > 0 && l->stride[axis] % l->stride[r] == 0 &&
         l->stride[axis] / l->stride[r] < f->t->axes[r].size)
       out->window[axis] = r;
-  out->moved[axis] = out->window[axis] < 0 ? 1 : l->stride[axis] / l->stride[out->window[axis]];
+  out->window_step[axis] =
+      out->window[axis] < 0 ? 1 : l->stride[axis] / l->stride[out->window[axis]];
 }
 
 /* Its reductions of more than a few steps go to another page in each of them. */
 static bool goes_to_pages(const struct default_facts *f, const struct chooser_load *known) {
   int64_t least = 0;
   for (int i = f->t->rank; i < end_of(f); i++) {
-    int64_t step = known->step[i];
+    int64_t step = known->byte_step[i];
     if (step && f->t->axes[i].size > SHORT && (!least || step < least)) least = step;
   }
   return least >= CHOOSER_PAGE;
@@ -60,7 +61,7 @@ int64_t chooser_sets_of(int64_t pitch) {
 /* Steps of its reduction are lines that all lie in a few sets, more of them than these hold. */
 static bool is_in_few_sets(const struct default_facts *f, const struct chooser_load *known) {
   for (int i = f->t->rank; i < end_of(f); i++) {
-    int64_t pitch = known->step[i];
+    int64_t pitch = known->byte_step[i];
     if (pitch >= CHOOSER_LINE && f->t->axes[i].size > chooser_sets_of(pitch) * CHOOSER_WAYS)
       return true;
   }
@@ -69,14 +70,14 @@ static bool is_in_few_sets(const struct default_facts *f, const struct chooser_l
 
 /* Lines and bytes of one tile's reduction: see chooser_lines. */
 static void find_lines(const struct default_facts *f, struct chooser_load *out) {
-  out->lines = 1;
+  out->line_footprint = 1;
   out->span = 0;
   for (int i = f->t->rank; i < end_of(f); i++) {
     int64_t steps = f->t->axes[i].size;
-    if (out->step[i] >= CHOOSER_LINE)
-      out->lines *= (double)steps;
-    else if (out->step[i])
-      out->span += (steps - 1) * out->step[i];
+    if (out->byte_step[i] >= CHOOSER_LINE)
+      out->line_footprint *= (double)steps;
+    else if (out->byte_step[i])
+      out->span += (steps - 1) * out->byte_step[i];
   }
 }
 
@@ -84,7 +85,8 @@ static void find_lines(const struct default_facts *f, struct chooser_load *out) 
 static bool goes_alone(const struct default_facts *f, const struct chooser_load *known) {
   if (known->span >= 2 * CHOOSER_LINE) return false;
   for (int i = f->t->rank; i < end_of(f); i++)
-    if (known->step[i] >= CHOOSER_LINE && known->step[i] < CHOOSER_PAGE && f->t->axes[i].size > 1)
+    if (known->byte_step[i] >= CHOOSER_LINE && known->byte_step[i] < CHOOSER_PAGE &&
+        f->t->axes[i].size > 1)
       return false;
   return true;
 }
@@ -95,20 +97,20 @@ static void find_load(const struct chooser *c, const struct default_load *l,
   const struct program_tensor *t = f->t;
   out->bytes = program_dtype_bytes(f->p->tensors.data[l->tensor].dtype);
   out->all = (double)program_elements(f->p, l->tensor) * out->bytes;
-  out->far = default_is_far(c->machine, out->all);
+  out->beyond_l3 = default_is_beyond_l3(c->machine, out->all);
   out->panel = 1;
-  out->apart = out->still = 0;
+  out->strided = out->invariant = 0;
   for (int i = 0; i < end_of(f); i++) {
-    out->step[i] = llabs(l->stride[i]) * out->bytes;
-    bool moves = l->moves >> i & 1;
+    out->byte_step[i] = llabs(l->stride[i]) * out->bytes;
+    bool moves = l->depends_on >> i & 1;
     if (i >= t->rank && moves) out->panel *= (double)t->axes[i].size;
     if (i >= t->rank) continue;
-    if (l->stride[i] * out->bytes >= c->machine->line) out->apart |= 1u << i;
-    if (!moves && t->axes[i].size > 1) out->still |= 1u << i;
+    if (l->stride[i] * out->bytes >= c->machine->line) out->strided |= 1u << i;
+    if (!moves && t->axes[i].size > 1) out->invariant |= 1u << i;
     find_window(f, l, i, out);
   }
   find_lines(f, out);
-  out->pages = goes_to_pages(f, out);
+  out->crosses_pages = goes_to_pages(f, out);
   out->alone = goes_alone(f, out);
   out->repeats =
       chooser_has_few_registers(c) && is_in_lines(f, l, out->bytes) && !is_in_few_sets(f, out);
@@ -128,8 +130,8 @@ static const double MOVED = 0.04; /* cycles of a byte, in the second cache */
 /* Terms that are there, at least: periods say which of them are. */
 static double least_terms(const struct default_facts *f) {
   double count = (double)f->points * (double)f->reduction * CHOOSER_ROUNDED;
-  for (int i = 0; i < f->t->rank; i++) count *= f->inside[i];
-  return f->phased ? 0 : count;
+  for (int i = 0; i < f->t->rank; i++) count *= f->inside_share[i];
+  return f->periodic ? 0 : count;
 }
 
 static double moving(const struct default_facts *f) {
@@ -137,15 +139,15 @@ static double moving(const struct default_facts *f) {
   return f->reduction > 1 ? 0 : MOVED * bytes * (double)f->points;
 }
 
-double default_long_cycles(const struct default_facts *f) {
+double default_flat_cycles(const struct default_facts *f) {
   return MOVED * (f->loads + 1) * program_dtype_bytes(f->t->dtype) * (double)f->points;
 }
 
 /* Windows of one image beside each other, as of a pooling. */
 static bool is_read_once(const struct default_facts *f) {
-  if (f->reduction == 1 || f->reduction > DEFAULT_FEW || f->loads != 1 || f->asked) return false;
+  if (f->reduction == 1 || f->reduction > DEFAULT_FEW || f->loads != 1 || f->guarded) return false;
   const struct default_load *l = &f->load[0];
-  if (l->twisted) return false;
+  if (l->non_affine) return false;
   for (int r = f->t->rank; r < end_of(f); r++) {
     bool beside = false;
     for (int i = 0; i < f->t->rank; i++)
@@ -158,7 +160,7 @@ static bool is_read_once(const struct default_facts *f) {
 /* Short ones that always run whole, of a stage that computes little beside its products. */
 static uint32_t slides(const struct default_facts *f) {
   uint32_t axes = 0;
-  if (f->operations >= DEFAULT_CALLS || f->rough) return 0;
+  if (f->operations >= DEFAULT_CALLS || f->non_monotone) return 0;
   for (int i = f->t->rank; i < end_of(f); i++) {
     const struct program_axis *a = &f->t->axes[i];
     if (a->size >= 2 && a->size <= SHORT && a->low < 0 && !f->period[i]) axes |= 1u << i;
@@ -170,8 +172,8 @@ void chooser_find_loads(struct chooser *c, struct chooser_load *load) {
   for (int i = 0; i < c->f->loads; i++) find_load(c, &c->f->load[i], &load[i]);
   c->load = load;
   c->terms = terms(c->f);
-  c->least = least_terms(c->f);
-  c->moving = moving(c->f);
+  c->least_terms = least_terms(c->f);
+  c->cache_cycles = moving(c->f);
   c->read_once = is_read_once(c->f);
   c->slides = slides(c->f);
   c->windows = false;

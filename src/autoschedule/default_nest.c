@@ -84,7 +84,7 @@ struct parts {
 
 /* The level that the stage shares for the axis; -1. */
 static int shared_level(const struct default_maker *m, int stage, int axis) {
-  for (int i = 0; m->around && i < m->shared[stage].count; i++)
+  for (int i = 0; m->enclosing && i < m->shared[stage].count; i++)
     if (m->shared[stage].axis[i] == axis) return m->rows[i];
   return -1;
 }
@@ -99,7 +99,7 @@ void default_open_rows(struct default_maker *m, int stage) {
                                (struct default_meaning){.size = a->size, .shared = true});
     node = schedule_add_loop(m->s, node, m->rows[i], i == 0 ? LOOP_PARA : 0);
   }
-  m->around = node;
+  m->enclosing = node;
 }
 
 struct nest {
@@ -116,11 +116,11 @@ struct nest {
 /* An own axis whose phases stand around the tile, one after the other. */
 static bool has_phases(const struct nest *n, int axis) {
   if (!n->tile->phases || !n->f->period[axis]) return false;
-  return axis != n->tile->vec && n->tile->rows[axis] == 1;
+  return axis != n->tile->vector_axis && n->tile->rows[axis] == 1;
 }
 
 static int64_t inner_steps(const struct nest *n, int axis) {
-  if (axis == n->tile->vec) return n->tile->steps;
+  if (axis == n->tile->vector_axis) return n->tile->steps;
   return has_phases(n, axis) ? n->f->period[axis] : n->tile->rows[axis];
 }
 
@@ -133,7 +133,7 @@ static int part_level(struct nest *n, int axis, const char *ending, int64_t size
                       enum level_tail tail, bool told) {
   char name[PROGRAM_NAME + 8];
   snprintf(name, sizeof name, "%s%s", n->f->t->axes[axis].name, ending);
-  int open = n->tile->open ? 1 + n->f->stage : 0;
+  int open = n->tile->symbolic ? 1 + n->f->stage : 0;
   int level = default_level(n->m, n->f->t->name, name,
                             (struct default_meaning){.size = size, .tail = tail, .open = open});
   if (!told) return level;
@@ -147,7 +147,7 @@ static struct parts split(struct nest *n, int axis, int64_t steps, enum level_ta
                           const char *ending) {
   int64_t size = n->f->t->axes[axis].size;
   struct parts p = {-1, -1, -1};
-  if (n->tile->open && steps > 1 && steps == size && axis != n->tile->vec) {
+  if (n->tile->symbolic && steps > 1 && steps == size && axis != n->tile->vector_axis) {
     p.inner = part_level(n, axis, ending, steps, TAIL_NONE, true);
     p.outer = part_level(n, axis, "_o", 1, TAIL_NONE, false);
     return p;
@@ -182,8 +182,9 @@ static void split_axes(struct nest *n) {
       n->parts[i] = (struct parts){-1, shared, -1};
       continue;
     }
-    n->parts[i] = i == n->tile->vec ? split(n, i, n->tile->steps, tail_of_lanes(n), "_v")
-                                    : split(n, i, inner_steps(n, i), tail_of_rows(n, i), "_i");
+    n->parts[i] = i == n->tile->vector_axis
+                      ? split(n, i, n->tile->steps, tail_of_lanes(n), "_v")
+                      : split(n, i, inner_steps(n, i), tail_of_rows(n, i), "_i");
     if (has_phases(n, i)) n->parts[i] = (struct parts){n->parts[i].outer, n->parts[i].inner, -1};
   }
   for (int i = n->f->t->rank; i < n->f->t->rank + n->f->t->reductions; i++)
@@ -193,25 +194,25 @@ static void split_axes(struct nest *n) {
 }
 
 static enum level_tail tail_of_part(const struct nest *n, int axis) {
-  return n->f->t->axes[axis].size % n->tile->part ? TAIL_PEEL : TAIL_NONE;
+  return n->f->t->axes[axis].size % n->tile->k_block ? TAIL_PEEL : TAIL_NONE;
 }
 
 /* A sum in parts: the loop over them stands outside the tiles. */
 static void split_sum(struct nest *n) {
   for (int i = n->f->t->rank; i < n->f->t->rank + n->f->t->reductions; i++) {
     if (n->f->t->axes[i].size == 1) continue;
-    struct parts p = split(n, i, n->tile->part, tail_of_part(n, i), "_i");
+    struct parts p = split(n, i, n->tile->k_block, tail_of_part(n, i), "_i");
     n->parts[i] = (struct parts){p.outer, p.inner, -1};
   }
 }
 
 /* Blocks of tiles that stay together while the others run. */
 static void split_together(struct nest *n) {
-  int axis = n->tile->blocked;
+  int axis = n->tile->block_axis;
   int64_t count = outer_steps(n, axis);
   n->parts[axis].outermost =
-      part_level(n, axis, "_oo", count / n->tile->together, TAIL_NONE, false);
-  n->parts[axis].outer = part_level(n, axis, "_b", n->tile->together, TAIL_NONE, true);
+      part_level(n, axis, "_oo", count / n->tile->cache_block, TAIL_NONE, false);
+  n->parts[axis].outer = part_level(n, axis, "_b", n->tile->cache_block, TAIL_NONE, true);
 }
 
 /* ---- loops ----------------------------------------------------------------------------------- */
@@ -224,13 +225,13 @@ static int outer_level(const struct nest *n, int axis) {
 
 /* What a sketch computes in the loop later may be a buffer of each thread, which no peeled loop has. */
 static bool may_have_buffers(const struct nest *n, int axis) {
-  bool peeled = axis != n->tile->vec && n->f->t->axes[axis].size % inner_steps(n, axis);
-  return n->tile->open && peeled;
+  bool peeled = axis != n->tile->vector_axis && n->f->t->axes[axis].size % inner_steps(n, axis);
+  return n->tile->symbolic && peeled;
 }
 
 /* The own loop that runs in parallel; -1. */
 static int parallel_axis(const struct nest *n) {
-  if (n->tile->cycles < PARALLEL || n->m->around) return -1;
+  if (n->tile->cycles < PARALLEL || n->m->enclosing) return -1;
   for (int i = 0; i < n->f->t->rank; i++) {
     int axis = n->tile->order[i];
     if (outer_level(n, axis) >= 0 && outer_steps(n, axis) > 1)
@@ -251,7 +252,7 @@ static void add_axis(struct default_maker *m, int leaf, const char *name, struct
 /* The stage that is computed before each tile of this one; -1. */
 static int buffered_stage(const struct nest *n) {
   for (int i = 0; n->m->plan && i < n->f->stage; i++)
-    if (n->m->plan[i].kind == DEFAULT_BUFFERED && n->m->plan[i].reader == n->f->stage) return i;
+    if (n->m->plan[i].kind == DEFAULT_BUFFERED && n->m->plan[i].consumer == n->f->stage) return i;
   return -1;
 }
 
@@ -259,7 +260,7 @@ static void add_buffered(struct nest *n, int stage, int node) {
   const struct program_tensor *t = &n->m->p->tensors.data[stage];
   struct parts parts[PROGRAM_AXES];
   for (int i = 0; i < t->rank; i++) {
-    int axis = default_reader_axis(&n->m->plan[stage], i);
+    int axis = default_consumer_axis(&n->m->plan[stage], i);
     bool own = axis < n->f->t->rank;
     parts[i] = own ? n->parts[axis] : (struct parts){-1, default_axis_level(n->m, t, i), -1};
     int level = own ? parts[i].inner : parts[i].outer;
@@ -273,7 +274,7 @@ static void add_buffered(struct nest *n, int stage, int node) {
 /* The loop over parts of the sum, once loops over matrices of their own are open. */
 static int add_parts(struct nest *n, int node, int axis) {
   for (int i = n->f->t->rank; i < n->f->t->rank + n->f->t->reductions; i++)
-    if (n->parts[i].outermost >= 0 && !n->parts_open && !default_moves_all(n->f, axis)) {
+    if (n->parts[i].outermost >= 0 && !n->parts_open && !default_all_depend_on(n->f, axis)) {
       node = schedule_add_loop(n->m->s, node, n->parts[i].outermost, 0);
       n->parts_open = true;
     }
@@ -281,8 +282,8 @@ static int add_parts(struct nest *n, int node, int axis) {
 }
 
 static int add_outer(struct nest *n) {
-  int node = n->m->around, parallel = parallel_axis(n), buffered = buffered_stage(n);
-  struct default_ahead ahead = default_rows_ahead(n->f, n->m->machine, n->tile);
+  int node = n->m->enclosing, parallel = parallel_axis(n), buffered = buffered_stage(n);
+  struct default_prefetch ahead = default_prefetch_rows(n->f, n->m->machine, n->tile);
   for (int i = 0; i < n->f->t->rank; i++) {
     int axis = n->tile->order[i];
     int level = outer_level(n, axis);
@@ -295,16 +296,16 @@ static int add_outer(struct nest *n) {
     node = schedule_add_loop(n->m->s, node, level, axis == parallel ? LOOP_PARA : 0);
     if (axis == ahead.axis) n->m->s->nodes.data[node].loop.prefetch = ahead.steps;
     n->passes *= outer_steps(n, axis);
-    if (axis == n->tile->vec) {
+    if (axis == n->tile->vector_axis) {
       n->panels = node;
       n->passes = 1;
     }
-    if (n->tile->bands && axis == n->tile->vec)
-      node = schedule_add_loop(n->m->s, node, n->parts[n->tile->blocked].outer, 0);
+    if (n->tile->bands && axis == n->tile->vector_axis)
+      node = schedule_add_loop(n->m->s, node, n->parts[n->tile->block_axis].outer, 0);
   }
   if (buffered >= 0) add_buffered(n, buffered, node);
-  if (n->tile->blocked >= 0 && !n->tile->bands && !n->tile->streams)
-    node = schedule_add_loop(n->m->s, node, n->parts[n->tile->blocked].outer, 0);
+  if (n->tile->block_axis >= 0 && !n->tile->bands && !n->tile->streams)
+    node = schedule_add_loop(n->m->s, node, n->parts[n->tile->block_axis].outer, 0);
   for (int i = 0; i < n->f->t->rank; i++)
     if (has_phases(n, i)) node = schedule_add_loop(n->m->s, node, n->parts[i].outer, LOOP_UNROLL);
   return node;
@@ -325,7 +326,7 @@ static double uses_of_panel(const struct nest *n) {
   double uses = 1;
   uint32_t bounding = bounding_axes(n);
   for (int i = 0; i < n->f->t->rank; i++)
-    if (i != n->tile->vec && !(bounding >> i & 1)) uses *= (double)outer_steps(n, i);
+    if (i != n->tile->vector_axis && !(bounding >> i & 1)) uses *= (double)outer_steps(n, i);
   return uses;
 }
 
@@ -335,30 +336,31 @@ static double uses_of_panel(const struct nest *n) {
 static int steps_ahead(const struct nest *n, int reduction) {
   double bytes = 0;
   int64_t of_step = 0;
-  for (int i = 0; i < n->f->loads && n->tile->vec >= 0; i++) {
+  for (int i = 0; i < n->f->loads && n->tile->vector_axis >= 0; i++) {
     const struct default_load *l = &n->f->load[i];
     int64_t size = program_dtype_bytes(n->f->p->tensors.data[l->tensor].dtype);
-    if (l->stride[n->tile->vec] != 1 || l->twisted || l->stride[reduction] * size < LINE) continue;
+    if (l->stride[n->tile->vector_axis] != 1 || l->non_affine || l->stride[reduction] * size < LINE)
+      continue;
     bytes += (double)(program_elements(n->f->p, l->tensor) * size);
     of_step += n->tile->steps * size;
   }
-  if (!n->m->machine || n->tile->part || bytes <= (double)n->m->machine->l2 ||
+  if (!n->m->machine || n->tile->k_block || bytes <= (double)n->m->machine->l2 ||
       uses_of_panel(n) > FEW_USES)
     return 0;
   if (n->tile->streams && n->m->machine->registers < DEFAULT_REGISTERS) return 0;
-  if (n->tile->streams) of_step *= n->tile->together;
+  if (n->tile->streams) of_step *= n->tile->cache_block;
   return of_step < AHEAD ? (int)(AHEAD / of_step) : 1;
 }
 
 /* Bytes of what lies as the tile reads it: a block of lanes, then the reductions. */
 static double packed_bytes(const struct nest *n) {
   double bytes = 0;
-  for (int i = 0; i < n->f->loads && n->tile->vec >= 0; i++) {
+  for (int i = 0; i < n->f->loads && n->tile->vector_axis >= 0; i++) {
     const struct default_load *l = &n->f->load[i];
     int64_t least = INT64_MAX;
     for (int j = n->f->t->rank; j < n->f->t->rank + n->f->t->reductions; j++)
       if (l->stride[j] > 0 && l->stride[j] < least) least = l->stride[j];
-    if (l->stride[n->tile->vec] != 1 || l->twisted || least != n->tile->steps) continue;
+    if (l->stride[n->tile->vector_axis] != 1 || l->non_affine || least != n->tile->steps) continue;
     const struct program_tensor *t = &n->f->p->tensors.data[l->tensor];
     bytes += (double)(program_elements(n->f->p, l->tensor) * program_dtype_bytes(t->dtype));
   }
@@ -369,7 +371,7 @@ static double packed_bytes(const struct nest *n) {
  * used. Asked for by steps of the reduction it would come in the first run alone, which waits for it. Measured with
  * AVX2. */
 static bool comes_whole(const struct nest *n) {
-  bool alone = n->tile->blocked < 0 && !n->tile->streams && !n->tile->part;
+  bool alone = n->tile->block_axis < 0 && !n->tile->streams && !n->tile->k_block;
   if (!n->m->machine || !alone || n->panels <= 0 || n->passes <= 1) return false;
   return n->m->machine->registers < DEFAULT_REGISTERS && uses_of_panel(n) <= FEW_USES &&
          packed_bytes(n) > (double)n->m->machine->l2;
@@ -395,9 +397,9 @@ static int add_reductions(struct nest *n, int node) {
 
 /* Rows along the axis load other vectors. */
 static bool moves_vectors(const struct nest *n, int axis) {
-  for (int i = 0; i < n->f->loads && n->tile->vec >= 0; i++) {
+  for (int i = 0; i < n->f->loads && n->tile->vector_axis >= 0; i++) {
     const struct default_load *l = &n->f->load[i];
-    if (l->moves >> n->tile->vec & l->moves >> axis & 1) return true;
+    if (l->depends_on >> n->tile->vector_axis & l->depends_on >> axis & 1) return true;
   }
   return false;
 }
@@ -412,8 +414,8 @@ static bool is_rolled(const struct nest *n, int axis) {
 static int add_rows(struct nest *n, int node) {
   for (int turn = 0; turn < 2; turn++)
     for (int i = 0; i < n->f->t->rank; i++)
-      if (i != n->tile->vec && n->parts[i].inner >= 0 &&
-          moves_vectors(n, i) == (turn == n->tile->kept))
+      if (i != n->tile->vector_axis && n->parts[i].inner >= 0 &&
+          moves_vectors(n, i) == (turn == n->tile->reuses_vectors))
         node =
             schedule_add_loop(n->m->s, node, n->parts[i].inner, is_rolled(n, i) ? 0 : LOOP_UNROLL);
   return node;
@@ -422,9 +424,9 @@ static int add_rows(struct nest *n, int node) {
 static int add_inner(struct nest *n, int node) {
   node = add_rows(n, node);
   if (n->tile->streams)
-    node = schedule_add_loop(n->m->s, node, n->parts[n->tile->blocked].outer, LOOP_UNROLL);
-  if (n->tile->vec >= 0)
-    node = schedule_add_loop(n->m->s, node, n->parts[n->tile->vec].inner, LOOP_VEC);
+    node = schedule_add_loop(n->m->s, node, n->parts[n->tile->block_axis].outer, LOOP_UNROLL);
+  if (n->tile->vector_axis >= 0)
+    node = schedule_add_loop(n->m->s, node, n->parts[n->tile->vector_axis].inner, LOOP_VEC);
   return node;
 }
 
@@ -433,8 +435,8 @@ static int add_inner(struct nest *n, int node) {
 static void add_layout(struct default_maker *m, int leaf, int tensor, const struct parts *parts) {
   const struct program_tensor *t = &m->p->tensors.data[tensor];
   struct schedule_leaf *l = &m->s->nodes.data[leaf].leaf;
-  const int *order = m->kept[tensor].order;
-  bool as_told = true, inside = m->around && !m->shared[tensor].seen;
+  const int *order = m->layout[tensor].order;
+  bool as_told = true, inside = m->enclosing && !m->shared[tensor].seen;
   for (int i = 0; i < t->rank; i++) as_told = as_told && order[i] == i;
   if (as_told) return;
   for (int i = 0; i < t->rank; i++) {
@@ -451,47 +453,49 @@ static void add_tile_layout(struct nest *n, int leaf) {
   struct schedule_leaf *l = &n->m->s->nodes.data[leaf].leaf;
   for (int turn = 0; turn < 3; turn++)
     for (int i = 0; i < n->f->t->rank; i++)
-      if (n->parts[i].inner >= 0 && turn == (i == n->tile->vec ? 1 : i == n->across ? 2 : 0))
+      if (n->parts[i].inner >= 0 && turn == (i == n->tile->vector_axis ? 1
+                                             : i == n->across          ? 2
+                                                                       : 0))
         VEC_PUSH(&l->layout, n->m->s->levels.data[n->parts[i].inner].name);
 }
 
 /* The loops of what reads it: those of the tile, or its lanes one by one around its rows. */
 static int add_reading(struct nest *n, int node, bool apart) {
   if (!apart) return add_inner(n, node);
-  node = schedule_add_loop(n->m->s, node, n->parts[n->tile->vec].inner, 0);
+  node = schedule_add_loop(n->m->s, node, n->parts[n->tile->vector_axis].inner, 0);
   if (n->across < 0) return add_rows(n, node);
   for (int i = 0; i < n->f->t->rank; i++)
-    if (i != n->tile->vec && i != n->across && n->parts[i].inner >= 0)
+    if (i != n->tile->vector_axis && i != n->across && n->parts[i].inner >= 0)
       node = schedule_add_loop(n->m->s, node, n->parts[i].inner, LOOP_UNROLL);
   return schedule_add_loop(n->m->s, node, n->parts[n->across].inner, LOOP_VEC);
 }
 
 static void add_reader(struct nest *n, int node, const struct default_plan *plan) {
-  const struct program_tensor *t = &n->m->p->tensors.data[plan->reader];
+  const struct program_tensor *t = &n->m->p->tensors.data[plan->consumer];
   struct parts parts[PROGRAM_AXES];
-  int leaf = schedule_add_leaf(n->m->s, add_reading(n, node, plan->apart), t->name);
+  int leaf = schedule_add_leaf(n->m->s, add_reading(n, node, plan->gathered), t->name);
   for (int i = 0; i < t->rank + t->reductions; i++) {
     parts[i] = n->parts[plan->axis[i]];
     add_axis(n->m, leaf, t->axes[i].name, parts[i]);
   }
   n->m->s->nodes.data[leaf].leaf.reductions = t->reductions;
-  add_layout(n->m, leaf, plan->reader, parts);
+  add_layout(n->m, leaf, plan->consumer, parts);
 }
 
-void default_tiled(struct default_maker *m, const struct default_facts *f,
-                   const struct default_plan *plan) {
+void default_tiled_nest(struct default_maker *m, const struct default_facts *f,
+                        const struct default_plan *plan) {
   const struct default_tile *tile = &plan->tile;
-  struct nest n = {.m = m, .f = f, .tile = tile, .across = plan->apart ? plan->across : -1};
+  struct nest n = {.m = m, .f = f, .tile = tile, .across = plan->gathered ? plan->transposed : -1};
   const struct program_tensor *t = f->t;
   split_axes(&n);
-  if (tile->part) split_sum(&n);
-  if (tile->blocked >= 0) split_together(&n);
+  if (tile->k_block) split_sum(&n);
+  if (tile->block_axis >= 0) split_together(&n);
   int around = add_outer(&n);
   int leaf = schedule_add_leaf(m->s, add_inner(&n, add_reductions(&n, around)), t->name);
   for (int i = 0; i < t->rank + t->reductions; i++) add_axis(m, leaf, t->axes[i].name, n.parts[i]);
   m->s->nodes.data[leaf].leaf.reductions = t->reductions;
-  if (plan->apart) add_tile_layout(&n, leaf);
-  if (plan->reader >= 0)
+  if (plan->gathered) add_tile_layout(&n, leaf);
+  if (plan->consumer >= 0)
     add_reader(&n, around, plan);
   else
     add_layout(m, leaf, f->stage, n.parts);
@@ -501,17 +505,17 @@ void default_tiled(struct default_maker *m, const struct default_facts *f,
 
 /* Its steps in vectors that are summed up at once, and what is left of it in code of its own. */
 static struct parts split_along(struct nest *n, int axis) {
-  int64_t size = n->f->t->axes[axis].size, steps = default_along_steps(n->f, n->m->machine);
+  int64_t size = n->f->t->axes[axis].size, steps = default_horizontal_steps(n->f, n->m->machine);
   if (size > steps) return split(n, axis, steps, TAIL_PEEL, "_v");
   return (struct parts){-1, -1, part_level(n, axis, "_v", size, TAIL_MASK, true)};
 }
 
-void default_reduced_along(struct default_maker *m, const struct default_facts *f,
-                           const struct default_plan *plan) {
+void default_horizontal_nest(struct default_maker *m, const struct default_facts *f,
+                             const struct default_plan *plan) {
   const struct program_tensor *t = f->t;
   struct nest n = {.m = m, .f = f, .tile = &plan->tile, .across = -1};
-  bool parallel = plan->tile.cycles >= PARALLEL && !m->around;
-  int node = m->around;
+  bool parallel = plan->tile.cycles >= PARALLEL && !m->enclosing;
+  int node = m->enclosing;
   for (int i = 0; i < t->rank + t->reductions; i++) {
     int shared = i < t->rank ? shared_level(m, f->stage, i) : -1;
     n.parts[i] = (struct parts){-1, shared, -1};
@@ -532,14 +536,14 @@ void default_reduced_along(struct default_maker *m, const struct default_facts *
 
 /* ---- long vectors ---------------------------------------------------------------------------- */
 
-void default_long(struct default_maker *m, const struct default_facts *f,
-                  const struct default_plan *plan) {
+void default_flat_nest(struct default_maker *m, const struct default_facts *f,
+                       const struct default_plan *plan) {
   const struct program_tensor *t = f->t;
   struct parts parts[PROGRAM_AXES];
   struct schedule_loop group = {.marks = LOOP_VEC};
-  int node = m->around;
-  bool parallel = plan->tile.cycles >= PARALLEL && !m->around;
-  const int *order = m->kept[f->stage].order;
+  int node = m->enclosing;
+  bool parallel = plan->tile.cycles >= PARALLEL && !m->enclosing;
+  const int *order = m->layout[f->stage].order;
   for (int i = 0; i < t->rank; i++) {
     int shared = shared_level(m, f->stage, i);
     parts[i] = (struct parts){-1, shared >= 0 ? shared : default_axis_level(m, t, i), -1};

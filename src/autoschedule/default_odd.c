@@ -32,7 +32,7 @@ enum {
 struct rows {
   const struct program *p;
   const struct machine *machine;
-  struct default_kept *kept;          /* by tensor, as the program tells */
+  struct default_layout *kept;        /* by tensor, as the program tells */
   const struct program_tensor *first; /* that sums */
   int count;                          /* axes that rows have; 0: none sums */
   int sums;                           /* stages that sum */
@@ -44,7 +44,7 @@ static struct rows rows_open(const struct program *p, const struct machine *mach
   r.kept = mem_alloc(((size_t)p->tensors.count + 1) * sizeof *r.kept);
   for (int i = 0; i < p->tensors.count; i++) {
     const struct program_tensor *t = &p->tensors.data[i];
-    default_keep_plain(t, &r.kept[i]);
+    default_row_major(t, &r.kept[i]);
     if (!r.first && t->reductions) r.first = t;
     r.sums += t->reductions > 0;
   }
@@ -74,7 +74,7 @@ static bool is_of_rows(const struct rows *r, int stage) {
     if (t->axes[i].size != r->first->axes[i].size || t->axes[i].low >= 0) return false;
   if (!beyond) return true;
   default_facts(r->p, stage, r->kept, &f);
-  return default_is_straight(&f, r->count) && !default_has_other_lanes(&f, r->count) &&
+  return default_is_unit_stride(&f, r->count) && !default_has_other_vector_axis(&f, r->count) &&
          is_worth_it(r, &f);
 }
 

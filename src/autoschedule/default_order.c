@@ -26,15 +26,16 @@ enum {
 static double bytes_of_load(const struct chooser *c, const struct default_load *l) {
   double bytes = chooser_bytes(c, l);
   for (int i = 0; i < c->f->t->rank + c->f->t->reductions; i++)
-    if (l->moves >> i & 1) bytes *= (double)c->f->t->axes[i].size;
-  double all = chooser_known(c, l)->all;
+    if (l->depends_on >> i & 1) bytes *= (double)c->f->t->axes[i].size;
+  double all = chooser_load_of(c, l)->all;
   return bytes < all ? bytes : all;
 }
 
 /* By the steps of an axis along which it stands still. */
 static bool is_used_again(const struct chooser *c, const struct default_load *l) {
   for (int i = 0; i < c->f->t->rank; i++)
-    if (i != c->best.vec && !(l->moves >> i & 1) && c->f->t->axes[i].size > 1) return true;
+    if (i != c->best.vector_axis && !(l->depends_on >> i & 1) && c->f->t->axes[i].size > 1)
+      return true;
   return false;
 }
 
@@ -43,9 +44,10 @@ static bool is_used_again(const struct chooser *c, const struct default_load *l)
 static double panels_apart(const struct chooser *c, const struct default_load *panel) {
   double steps = 1;
   for (int i = 0; i < c->f->t->rank && chooser_has_few_registers(c); i++) {
-    bool same = panel->moves >> i & 1 && i != c->best.vec && c->best.rows[i] == 1;
+    bool same = panel->depends_on >> i & 1 && i != c->best.vector_axis && c->best.rows[i] == 1;
     for (int j = 0; j < c->f->loads && same; j++)
-      same = c->f->load[j].moves >> c->best.vec & 1 || !(c->f->load[j].moves >> i & 1);
+      same = c->f->load[j].depends_on >> c->best.vector_axis & 1 ||
+             !(c->f->load[j].depends_on >> i & 1);
     if (same) steps *= (double)c->f->t->axes[i].size;
   }
   return steps;
@@ -53,11 +55,11 @@ static double panels_apart(const struct chooser *c, const struct default_load *p
 
 /* Bytes of what moves with the lanes (the panels) and of the rest (the rows). */
 static void weigh(const struct chooser *c, double *panels, double *rows) {
-  int v = c->best.vec;
+  int v = c->best.vector_axis;
   *panels = *rows = 0;
   for (int i = 0; i < c->f->loads; i++) {
     const struct default_load *l = &c->f->load[i];
-    bool still = v < 0 || !(l->moves >> v & 1) || (l->block[v] && !l->stride[v]);
+    bool still = v < 0 || !(l->depends_on >> v & 1) || (l->block[v] && !l->stride[v]);
     if (still)
       *rows += bytes_of_load(c, l);
     else if (is_used_again(c, l))
@@ -67,7 +69,7 @@ static void weigh(const struct chooser *c, double *panels, double *rows) {
 
 static enum chooser_windows windows_of(const struct chooser *c) {
   struct chooser best = chooser_of_best(c);
-  return c->options.wish ? WINDOWS_IN_ROWS : chooser_windows(&best);
+  return c->options.constraint ? WINDOWS_IN_ROWS : chooser_windows(&best);
 }
 
 /* Where the loop over blocks of lanes stands: outside the rows' loops, in them, or in two parts. All
@@ -75,8 +77,8 @@ static enum chooser_windows windows_of(const struct chooser *c) {
  * many panels as fit stay for all rows. */
 static bool lanes_outside(struct chooser *c) {
   double panels, rows, half = (double)c->machine->l2 / 2;
-  if (c->best.vec < 0 || c->f->reduction == 1) return false;
-  int64_t count = up(c->f->t->axes[c->best.vec].size, c->best.steps);
+  if (c->best.vector_axis < 0 || c->f->reduction == 1) return false;
+  int64_t count = up(c->f->t->axes[c->best.vector_axis].size, c->best.steps);
   if (windows_of(c) == WINDOWS_IN_BLOCKS) return true;
   weigh(c, &panels, &rows);
   if (panels <= half || count < 2) return false;
@@ -84,8 +86,8 @@ static bool lanes_outside(struct chooser *c) {
   int64_t fit = (int64_t)(half / (panels / (double)count));
   while (fit > 1 && count % fit) fit--;
   if (fit > 1 && fit < count) {
-    c->best.together = fit;
-    c->best.blocked = c->best.vec;
+    c->best.cache_block = fit;
+    c->best.block_axis = c->best.vector_axis;
   }
   return true;
 }
@@ -103,7 +105,7 @@ static uint32_t axes_of_load(const struct default_facts *f, const struct default
 
 /* The axes that a stage has in common which is computed for a block of rows. */
 static uint32_t buffered_axes(const struct chooser *c) {
-  const struct default_wish *wish = c->options.wish;
+  const struct default_constraint *wish = c->options.constraint;
   for (int i = 0; wish && wish->buffer[0] && i < c->f->loads; i++)
     if (!strcmp(c->f->p->tensors.data[c->f->load[i].tensor].name, wish->buffer))
       return axes_of_load(c->f, &c->f->load[i]);
@@ -111,7 +113,7 @@ static uint32_t buffered_axes(const struct chooser *c) {
 }
 
 static bool has_tiles(const struct chooser *c, int axis) {
-  return axis != c->best.vec && c->f->t->axes[axis].size > c->best.rows[axis];
+  return axis != c->best.vector_axis && c->f->t->axes[axis].size > c->best.rows[axis];
 }
 
 /* Bands: the last axis of tiles that has tiles of another one inside, one row each; -1. */
@@ -120,28 +122,28 @@ static int band_axis(struct chooser *c) {
   while (inner >= 0 && !has_tiles(c, inner)) inner--;
   int axis = inner - 1;
   while (axis >= 0 && !has_tiles(c, axis)) axis--;
-  if (axis < 0 || c->best.rows[axis] > 1 || c->best.vec < 0) return -1;
-  if (c->f->t->axes[c->best.vec].size <= c->best.steps) return -1;
+  if (axis < 0 || c->best.rows[axis] > 1 || c->best.vector_axis < 0) return -1;
+  if (c->f->t->axes[c->best.vector_axis].size <= c->best.steps) return -1;
   c->best.bands = true;
   return axis;
 }
 
 /* The axis whose tiles come in blocks, outside all others: what a wish says, or what is best; -1. */
 static int outside(struct chooser *c) {
-  const struct default_wish *wish = c->options.wish;
+  const struct default_constraint *wish = c->options.constraint;
   enum default_blocks blocks = wish ? wish->blocks : BLOCKS_FORMULA;
   uint32_t with = buffered_axes(c);
-  if (blocks == BLOCKS_FORMULA) return lanes_outside(c) ? c->best.vec : -1;
-  if (c->best.vec >= 0 && c->f->t->axes[c->best.vec].size > c->best.steps)
-    c->best.blocked = c->best.vec;
-  if (blocks == BLOCKS_ROWS) c->best.blocked = -1;
-  if (blocks == BLOCKS_BANDS) c->best.blocked = band_axis(c);
+  if (blocks == BLOCKS_FORMULA) return lanes_outside(c) ? c->best.vector_axis : -1;
+  if (c->best.vector_axis >= 0 && c->f->t->axes[c->best.vector_axis].size > c->best.steps)
+    c->best.block_axis = c->best.vector_axis;
+  if (blocks == BLOCKS_ROWS) c->best.block_axis = -1;
+  if (blocks == BLOCKS_BANDS) c->best.block_axis = band_axis(c);
   for (int i = 0; i < c->f->t->rank && blocks == BLOCKS_ROWS; i++) {
-    int at = c->best.blocked;
+    int at = c->best.block_axis;
     if (has_tiles(c, i) && (with ? with >> i & 1 && (at < 0 || c->best.rows[at] == 1) : at < 0))
-      c->best.blocked = i;
+      c->best.block_axis = i;
   }
-  return c->best.blocked;
+  return c->best.block_axis;
 }
 
 /* What is not contiguous along axis v, nor stands still, is so along this one; -1. */
@@ -159,15 +161,16 @@ static int read_along(const struct chooser *c, int v) {
  * vector touches are used by the next ones; -1. */
 static int gathered_along(const struct chooser *c) {
   if (c->f->reduction > 1 || c->f->t->rank == 0) return -1;
-  return read_along(c, c->best.vec < 0 ? c->f->order[c->f->t->rank - 1] : c->best.vec);
+  return read_along(c,
+                    c->best.vector_axis < 0 ? c->f->order[c->f->t->rank - 1] : c->best.vector_axis);
 }
 
 /* A copy goes through what it reads in the order in which it lies there. */
 static void order_copy(struct chooser *c) {
   const struct default_load *l = &c->f->load[0];
   int *order = c->best.order;
-  if (c->f->t->reductions || c->f->loads != 1 || c->f->asked || l->twisted) return;
-  if (c->f->p->nodes.data[c->f->t->body].op != PX_LOAD || c->best.vec >= 0) return;
+  if (c->f->t->reductions || c->f->loads != 1 || c->f->guarded || l->non_affine) return;
+  if (c->f->p->nodes.data[c->f->t->body].op != PX_LOAD || c->best.vector_axis >= 0) return;
   for (int i = 1; i < c->f->t->rank; i++)
     for (int j = i; j > 0 && l->stride[order[j]] > l->stride[order[j - 1]]; j--) {
       int other = order[j];
@@ -179,15 +182,15 @@ static void order_copy(struct chooser *c) {
 /* Blocks of lanes come again for each step of the first axis, as for each image of many, where that is less than all
  * rows again for each of the blocks. */
 static bool is_around_blocks(struct chooser *c, int axis, int first) {
-  int v = c->best.vec;
-  if (first != v || v < 0 || axis == v || c->options.wish || c->best.bands) return false;
+  int v = c->best.vector_axis;
+  if (first != v || v < 0 || axis == v || c->options.constraint || c->best.bands) return false;
   for (int i = 0; i < axis; i++)
     if (i != v && c->f->t->axes[i].size > 1) return false;
   int64_t steps = c->f->t->axes[axis].size;
   if (steps == 1 || c->best.rows[axis] > 1) return false;
   double panels, rows;
   weigh(c, &panels, &rows);
-  double blocks = (double)up(c->f->t->axes[v].size, c->best.steps) / (double)c->best.together;
+  double blocks = (double)up(c->f->t->axes[v].size, c->best.steps) / (double)c->best.cache_block;
   return rows > (double)c->machine->l2 && rows + (double)steps * panels < blocks * rows;
 }
 
@@ -200,7 +203,7 @@ static bool is_around_windows(const struct chooser *c, int axis, enum chooser_wi
 
 /* ... and through each of them in strips as wide as a tile. */
 static bool is_strip(const struct chooser *c, int axis, enum chooser_windows windows) {
-  return windows == WINDOWS_IN_STRIPS && axis != c->best.vec && c->best.rows[axis] > 1;
+  return windows == WINDOWS_IN_STRIPS && axis != c->best.vector_axis && c->best.rows[axis] > 1;
 }
 
 /* Elements from one step of the axis to the next one, on the whole. */
@@ -215,7 +218,7 @@ static bool is_in_rows(const struct chooser *c, int axis) {
     const struct default_load *l = &c->f->load[i];
     int64_t bytes = chooser_bytes(c, l), step = step_along(l, axis) * bytes;
     bool around = false;
-    if (l->moves >> c->best.vec & 1 || step <= 0 || step > NEAR) continue;
+    if (l->depends_on >> c->best.vector_axis & 1 || step <= 0 || step > NEAR) continue;
     for (int j = 0; j < c->f->t->rank; j++)
       around = around || (c->f->t->axes[j].size > 1 && l->stride[j] * bytes > step);
     if (around && bytes_of_load(c, l) > (double)c->machine->l1) return true;
@@ -226,10 +229,10 @@ static bool is_in_rows(const struct chooser *c, int axis) {
 /* The axis of many products, which have nothing in common. */
 static bool counts_products(const struct chooser *c, int axis) {
   double panels, rows;
-  if (axis == c->best.vec || c->f->reduction == 1 || !default_moves_all(c->f, axis) ||
+  if (axis == c->best.vector_axis || c->f->reduction == 1 || !default_all_depend_on(c->f, axis) ||
       c->best.rows[axis] > 1)
     return false;
-  if (c->best.vec < 0 || !is_in_rows(c, axis)) return true;
+  if (c->best.vector_axis < 0 || !is_in_rows(c, axis)) return true;
   weigh(c, &panels, &rows);
   return panels > (double)c->machine->l2 / 2;
 }
@@ -242,13 +245,13 @@ static void order_own(struct chooser *c) {
   uint32_t with = first >= 0 ? buffered_axes(c) : 0;
   int written = c->f->t->rank ? c->f->order[c->f->t->rank - 1] : -1;
   int last = c->best.rolled && !(c->best.rolled >> written & 1) ? written : gathered_along(c);
-  int *order = c->best.order, count = 0, v = c->best.vec;
+  int *order = c->best.order, count = 0, v = c->best.vector_axis;
   uint32_t done = 0;
   for (int turn = -2; turn < 9; turn++)
     for (int i = 0; i < c->f->t->rank; i++) {
       bool wanted = turn == -2   ? with >> i & 1 && i != v && i != first
                     : turn == -1 ? with && i == first
-                    : turn == 0  ? c->f->bounds >> i & 1
+                    : turn == 0  ? c->f->bounds_reduction >> i & 1
                     : turn == 1  ? counts_products(c, i)
                     : turn == 2  ? is_around_blocks(c, i, first) || is_around_windows(c, i, windows)
                     : turn == 3  ? i == first || (c->best.bands && i != v && i < first)
@@ -266,7 +269,7 @@ static void order_own(struct chooser *c) {
 /* Cycles of reading the load as it is, more than as panels: a line in each step of the innermost
  * reduction, of another page each, for every tile of rows. */
 static double across_pages(const struct chooser *c, const struct default_load *l) {
-  int v = c->best.vec, inner = -1;
+  int v = c->best.vector_axis, inner = -1;
   for (int i = c->f->t->rank; i < c->f->t->rank + c->f->t->reductions; i++)
     if (inner < 0 || (l->stride[i] && l->stride[i] < l->stride[inner])) inner = i;
   if (inner < 0 || l->stride[inner] * chooser_bytes(c, l) < CHOOSER_PAGE) return 0;
@@ -274,18 +277,19 @@ static double across_pages(const struct chooser *c, const struct default_load *l
   double tiles = 1 / chooser_uses_in_row(&best, l);
   double lines = (double)program_elements(c->f->p, l->tensor) / 16;
   for (int i = 0; i < c->f->t->rank; i++)
-    if (i != v && !(l->moves >> i & 1)) tiles *= (double)up(c->f->t->axes[i].size, c->best.rows[i]);
+    if (i != v && !(l->depends_on >> i & 1))
+      tiles *= (double)up(c->f->t->axes[i].size, c->best.rows[i]);
   return tiles * lines * ACROSS;
 }
 
 static void pack_panels(struct chooser *c) {
-  int v = c->best.vec;
+  int v = c->best.vector_axis;
   if (v < 0 || !c->options.pack || c->f->t->axes[v].size <= c->best.steps) return;
   for (int i = 0; i < c->f->loads; i++) {
     const struct default_load *l = &c->f->load[i];
     double elements = (double)program_elements(c->f->p, l->tensor);
-    uint32_t asked = c->f->bordered ? l->asked & 1u << v : l->asked;
-    if (!l->plain || asked || l->stride[v] != 1 || l->block[v] || elements <= SMALL) continue;
+    uint32_t asked = c->f->has_boundary ? l->guarded & 1u << v : l->guarded;
+    if (!l->packable || asked || l->stride[v] != 1 || l->block[v] || elements <= SMALL) continue;
     double cost = chooser_packing(c, l, COPIED);
     if (16 * cost < c->best.cycles || cost < across_pages(c, l)) c->best.packed |= 1u << i;
   }
@@ -296,7 +300,7 @@ static int64_t reach(const struct chooser *c, int axis) {
   int64_t most = 0;
   for (int i = 0; i < c->f->loads; i++) {
     const struct default_load *l = &c->f->load[i];
-    if (l->rare || c->best.packed >> i & 1 || (l->plain && c->options.pack)) continue;
+    if (l->cold || c->best.packed >> i & 1 || (l->packable && c->options.pack)) continue;
     int64_t stride = l->stride[axis] < 0 ? -l->stride[axis] : l->stride[axis];
     if (stride > most) most = stride;
   }
@@ -326,13 +330,13 @@ static bool hops(const struct chooser *c, int longer, int shorter) {
   int64_t bytes = program_dtype_bytes(c->f->t->dtype);
   int64_t points = c->best.steps / c->lanes, far = reach(c, longer) * bytes;
   for (int i = 0; i < c->f->t->rank; i++) points *= c->best.rows[i];
-  return c->best.vec >= 0 && points >= WORTH && far >= CHOOSER_PAGE &&
+  return c->best.vector_axis >= 0 && points >= WORTH && far >= CHOOSER_PAGE &&
          reach(c, shorter) * bytes < far;
 }
 
 /* What slides is innermost; a loop of few steps is not, where there is a longer one that does not hop. */
 static bool is_further(const struct chooser *c, int a, int b) {
-  if (a == c->best.slide || b == c->best.slide) return b == c->best.slide;
+  if (a == c->best.sliding || b == c->best.sliding) return b == c->best.sliding;
   bool short_a = c->f->t->axes[a].size <= SHORT, short_b = c->f->t->axes[b].size <= SHORT;
   if (short_a != short_b && !in_a_line(c, a, b) && !hops(c, short_a ? b : a, short_a ? a : b))
     return short_a;
@@ -358,7 +362,7 @@ static int64_t window_of_rows(const struct chooser *c, int reduction) {
   int64_t most = 0;
   for (int i = 0; i < c->f->loads; i++)
     for (uint32_t left = c->f->load[i].stride[reduction] ? c->rowed : 0; left;) {
-      int j = chooser_next(&left);
+      int j = chooser_pop_axis(&left);
       int64_t step = c->f->load[i].stride[reduction], rows = c->now.rows[j];
       int64_t moved = c->f->load[i].stride[j] / step;
       if (!moved || c->f->load[i].stride[j] % step) continue;
@@ -392,18 +396,20 @@ static uint32_t unrolled(const struct chooser *c) {
   uint32_t all = 0;
   for (int i = c->f->t->rank; i < c->f->t->rank + c->f->t->reductions; i++) all |= 1u << i;
   if (chooser_permutes(&best) && chooser_unrolls_all(&best)) return all;
-  if (c->best.slide < 0) return 0;
-  if (c->f->asked) return 1u << c->best.slide; /* each step would be many tiles */
+  if (c->best.sliding < 0) return 0;
+  if (c->f->guarded) return 1u << c->best.sliding; /* each step would be many tiles */
   for (int i = c->f->t->rank; i < c->f->t->rank + c->f->t->reductions; i++)
-    if (bounded(c, i)) return 1u << c->best.slide;
+    if (bounded(c, i)) return 1u << c->best.sliding;
   bool few = c->f->reduction * chooser_rows(&best) * chooser_vectors(&best) <= DEFAULT_STATEMENTS;
-  return c->f->reduction <= MOST_UNROLLED && few ? all : 1u << c->best.slide;
+  return c->f->reduction <= MOST_UNROLLED && few ? all : 1u << c->best.sliding;
 }
 
 /* A copy across the lanes: so many loads beside each other become one store. */
 static void unroll_copy(struct chooser *c, int last) {
   const struct default_facts *f = c->f;
-  if (c->best.vec >= 0 || f->p->nodes.data[f->t->body].op != PX_LOAD || f->load[0].twisted) return;
+  if (c->best.vector_axis >= 0 || f->p->nodes.data[f->t->body].op != PX_LOAD ||
+      f->load[0].non_affine)
+    return;
   int64_t size = f->t->axes[last].size;
   if (c->options.outside >> last & 1) return;
   for (int64_t steps = 16; steps >= 4 && c->best.rows[last] == 1; steps /= 2)
@@ -424,7 +430,7 @@ static bool evicts(int64_t stride, int bytes, int64_t lines) {
 
 /* Lines that are written element by element do not stay until they are complete. */
 static bool writes_evict(const struct chooser *c, int axis, int64_t lines) {
-  return evicts(c->f->out[axis], program_dtype_bytes(c->f->t->dtype), lines);
+  return evicts(c->f->out_stride[axis], program_dtype_bytes(c->f->t->dtype), lines);
 }
 
 /* Lines that are read element by element do not. */
@@ -450,8 +456,9 @@ static int blocked_copy(const struct chooser *c, int from, int last) {
 /* The axis along which lines are read that are not those that are written, element by element or in vectors whose
  * lanes go to lines that do not stay, if they are many: conditions on values are no branches in vectors; -1. */
 static int copied_from(const struct chooser *c, int last) {
-  int v = c->best.vec, from = gathered_along(c);
-  if (from >= 0 || v < 0 || c->f->out[v] == 1 || c->f->t->axes[v].size < MANY_LINES) return from;
+  int v = c->best.vector_axis, from = gathered_along(c);
+  if (from >= 0 || v < 0 || c->f->out_stride[v] == 1 || c->f->t->axes[v].size < MANY_LINES)
+    return from;
   return writes_evict(c, v, rows_of_line(c->f->t->axes[v].size)) ? read_along(c, last) : -1;
 }
 
@@ -459,16 +466,17 @@ static int copied_from(const struct chooser *c, int last) {
  * element: a line at once, so that few pages are read or written by turns. */
 static void block_copy(struct chooser *c) {
   const struct default_facts *f = c->f;
-  if (f->t->reductions || f->t->rank == 0 || f->many || f->operations >= DEFAULT_CALLS) return;
+  if (f->t->reductions || f->t->rank == 0 || f->truncated || f->operations >= DEFAULT_CALLS) return;
   int last = f->order[f->t->rank - 1], from = copied_from(c, last);
-  bool copy = f->p->nodes.data[f->t->body].op == PX_LOAD && !f->load[0].twisted;
-  if (copy || from < 0 || from == last || f->out[last] != 1 || c->options.outside >> from & 1) {
+  bool copy = f->p->nodes.data[f->t->body].op == PX_LOAD && !f->load[0].non_affine;
+  if (copy || from < 0 || from == last || f->out_stride[last] != 1 ||
+      c->options.outside >> from & 1) {
     unroll_copy(c, last);
     return;
   }
   int block = blocked_copy(c, from, last);
   if (c->options.outside >> block & 1) block = from;
-  c->best.vec = -1;
+  c->best.vector_axis = -1;
   c->best.steps = 1;
   c->best.masked = c->best.peeled = false;
   for (int i = 0; i < f->t->rank; i++) c->best.rows[i] = 1;
@@ -479,21 +487,21 @@ static void block_copy(struct chooser *c) {
 /* It is a panel of the lanes' axis, or becomes one. */
 static bool is_panel(const struct chooser *c, int load) {
   const struct default_load *l = &c->f->load[load];
-  int v = c->best.vec;
-  bool along = l->moves >> v & 1 && (l->stride[v] == 1 || c->best.packed >> load & 1);
-  return along && !l->asked && !l->twisted;
+  int v = c->best.vector_axis;
+  bool along = l->depends_on >> v & 1 && (l->stride[v] == 1 || c->best.packed >> load & 1);
+  return along && !l->guarded && !l->non_affine;
 }
 
 /* Panels come from memory, and once. */
 static bool is_read_from_memory(const struct chooser *c) {
   const struct default_tile *best = &c->best;
   double bytes = 0;
-  if (best->vec < 0 || best->open || best->masked || c->f->reduction == 1) return false;
+  if (best->vector_axis < 0 || best->symbolic || best->masked || c->f->reduction == 1) return false;
   for (int i = 0; i < c->f->t->rank; i++)
-    if (i != best->vec && c->f->t->axes[i].size > 1) return false;
+    if (i != best->vector_axis && c->f->t->axes[i].size > 1) return false;
   for (int i = 0; i < c->f->loads; i++)
     if (is_panel(c, i)) bytes += bytes_of_load(c, &c->f->load[i]);
-  return default_is_far(c->machine, bytes);
+  return default_is_beyond_l3(c->machine, bytes);
 }
 
 static bool have_registers(const struct chooser *c, int64_t vectors) {
@@ -502,7 +510,7 @@ static bool have_registers(const struct chooser *c, int64_t vectors) {
 
 /* Panels that can be read at once, each of so many vectors. */
 static bool has_streams(const struct chooser *c, int64_t vectors) {
-  int64_t tiles = c->f->t->axes[c->best.vec].size / (vectors * c->lanes);
+  int64_t tiles = c->f->t->axes[c->best.vector_axis].size / (vectors * c->lanes);
   return tiles % AT_ONCE == 0 && have_registers(c, vectors);
 }
 
@@ -510,7 +518,7 @@ static bool has_streams(const struct chooser *c, int64_t vectors) {
 static bool may_be_packed(const struct chooser *c, int load) {
   const struct default_load *l = &c->f->load[load];
   bool constant = c->f->p->tensors.data[l->tensor].constant;
-  return c->best.packed >> load & 1 || (constant && c->options.pack && l->plain);
+  return c->best.packed >> load & 1 || (constant && c->options.pack && l->packable);
 }
 
 /* Two panels of half the lanes come faster than one, where registers do not suffice for two of all of them: so are they
@@ -519,7 +527,8 @@ static void halve_panels(struct chooser *c) {
   int64_t vectors = up(c->best.steps, c->lanes), half = vectors / 2;
   if (have_registers(c, vectors) || c->best.steps != 2 * half * c->lanes) return;
   for (int i = 0; i < c->f->loads; i++) {
-    bool packed = is_panel(c, i) && may_be_packed(c, i) && !c->f->load[i].block[c->best.vec];
+    bool packed =
+        is_panel(c, i) && may_be_packed(c, i) && !c->f->load[i].block[c->best.vector_axis];
     if (packed && has_streams(c, half)) c->best.steps = half * c->lanes;
   }
 }
@@ -527,7 +536,7 @@ static void halve_panels(struct chooser *c) {
 /* ... and read, all lanes of a panel together. */
 static void take_panels(struct chooser *c) {
   for (int i = 0; i < c->f->loads; i++) {
-    int64_t block = c->f->load[i].block[c->best.vec], vectors = block / c->lanes;
+    int64_t block = c->f->load[i].block[c->best.vector_axis], vectors = block / c->lanes;
     bool whole = is_panel(c, i) && vectors && block == vectors * c->lanes;
     if (whole && has_streams(c, vectors)) c->best.steps = block;
   }
@@ -540,23 +549,23 @@ static void short_panels(struct chooser *c) {
 }
 
 static void read_in_streams(struct chooser *c) {
-  if (!is_read_from_memory(c) || c->best.blocked >= 0) return;
+  if (!is_read_from_memory(c) || c->best.block_axis >= 0) return;
   if (!has_streams(c, up(c->best.steps, c->lanes))) return;
-  c->best.together = AT_ONCE;
-  c->best.blocked = c->best.vec;
+  c->best.cache_block = AT_ONCE;
+  c->best.block_axis = c->best.vector_axis;
   c->best.streams = true;
 }
 
 static bool keeps_vectors(const struct chooser *c) {
   struct chooser best = chooser_of_best(c);
-  return chooser_keeps_vectors(&best);
+  return chooser_reuses_vectors(&best);
 }
 
 void chooser_order(struct chooser *c) {
-  c->best.together = 1;
-  c->best.blocked = -1;
+  c->best.cache_block = 1;
+  c->best.block_axis = -1;
   c->best.bands = c->best.streams = false;
-  c->best.open = c->options.wish && c->options.wish->tile;
+  c->best.symbolic = c->options.constraint && c->options.constraint->tile;
   block_copy(c);
   short_panels(c);
   pack_panels(c);
@@ -565,5 +574,5 @@ void chooser_order(struct chooser *c) {
   order_reductions(c);
   read_in_streams(c);
   c->best.unrolled = unrolled(c);
-  c->best.kept = keeps_vectors(c);
+  c->best.reuses_vectors = keeps_vectors(c);
 }

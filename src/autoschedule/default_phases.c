@@ -79,7 +79,7 @@ static void find_all(struct default_facts *f, int condition) {
   f->period[own] = f->period[reduction] = period;
   bool few = period <= LONGEST && default_phase_steps(f, reduction) <= STEPS;
   if (few && !are_too_many(f)) {
-    f->phased = true;
+    f->periodic = true;
     return;
   }
   f->period[own] = f->period[reduction] = 0;

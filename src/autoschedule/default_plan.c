@@ -63,7 +63,7 @@ static bool loads(const struct program *p, int expr, int tensor) {
   return n->op == PX_LOAD && n->tensor == tensor;
 }
 
-int default_only_reader(const struct default_plans *all, int stage) {
+int default_only_consumer(const struct default_plans *all, int stage) {
   const struct program *p = all->p;
   int reader = -1;
   for (int i = stage + 1; i < p->tensors.count; i++) {
@@ -87,11 +87,11 @@ static bool share_alike(const struct default_plans *all, int stage, int reader, 
 static int mapping_reader(const struct default_plans *all, int stage, int *axis) {
   const struct program *p = all->p;
   const struct program_tensor *t = &p->tensors.data[stage];
-  int reader = is_output(p, stage) ? -1 : default_only_reader(all, stage);
+  int reader = is_output(p, stage) ? -1 : default_only_consumer(all, stage);
   if (reader < 0) return -1;
   const struct program_tensor *r = &p->tensors.data[reader];
   if (r->rank + r->reductions != t->rank || r->reductions > 1) return -1;
-  if (all->plan[reader].kind == DEFAULT_WITHIN) return -1;
+  if (all->plan[reader].kind == DEFAULT_FUSED_CONSUMER) return -1;
   if (r->reductions && p->nodes.data[r->body].op != PX_LOAD)
     return -1; /* it adds up partial sums */
   if ((r->dtype == PROGRAM_F64) != (t->dtype == PROGRAM_F64)) return -1;
@@ -105,7 +105,7 @@ static int mapping_reader(const struct default_plans *all, int stage, int *axis)
 /* ---- how it is kept ---- */
 
 /* The lanes last. */
-static void keep_lanes_last(struct default_kept *kept, int rank, int lanes) {
+static void keep_lanes_last(struct default_layout *kept, int rank, int lanes) {
   int count = 0;
   for (int i = 0; i < rank; i++)
     if (i != lanes) kept->order[count++] = i;
@@ -118,35 +118,35 @@ static bool is_of_account(const struct default_plans *all, int stage) {
   for (int i = stage + 1; i < all->p->tensors.count; i++) {
     struct default_facts f;
     if (!stage_loads(all->p, i, stage)) continue;
-    default_facts(all->p, i, all->kept, &f);
+    default_facts(all->p, i, all->layout, &f);
     for (int j = 0; j < f.loads; j++)
-      if (f.load[j].tensor == stage && !f.load[j].rare) return true;
-    if (f.many) return true;
+      if (f.load[j].tensor == stage && !f.load[j].cold) return true;
+    if (f.truncated) return true;
   }
   return false;
 }
 
 /* Asked only where it makes a difference. */
 static bool is_told(const struct default_plans *all, int stage) {
-  bool *matters = all->mode.matters;
+  bool *matters = all->mode.layout_matters;
   if (matters && !*matters) *matters = is_of_account(all, stage);
-  return all->mode.told;
+  return all->mode.program_layout;
 }
 
 /* Of each axis what its tiles cover. */
 static void keep_tiles(struct default_plans *all, const struct default_tile *tile, int tensor,
                        const int *axis) {
   const struct program_tensor *t = &all->p->tensors.data[tensor];
-  struct default_kept *kept = &all->kept[tensor];
+  struct default_layout *kept = &all->layout[tensor];
   int lanes = -1;
   if (is_output(all->p, tensor)) return;
   for (int i = 0; i < t->rank; i++) {
     int of = axis ? axis[i] : i;
-    int64_t steps = of == tile->vec ? tile->steps : tile->rows[of];
+    int64_t steps = of == tile->vector_axis ? tile->steps : tile->rows[of];
     kept->extent[i] = (t->axes[i].size + steps - 1) / steps * steps;
-    if (of == tile->vec) lanes = i;
+    if (of == tile->vector_axis) lanes = i;
   }
-  struct default_kept last = *kept;
+  struct default_layout last = *kept;
   keep_lanes_last(&last, t->rank, lanes);
   bool same = !memcmp(last.order, kept->order, (size_t)t->rank * sizeof *last.order);
   if ((t->reductions || axis) && !same && !is_told(all, tensor)) *kept = last;
@@ -164,7 +164,7 @@ static void keep_as_read(struct default_plans *all, int stage) {
     if (default_loads_as_is(p, t->body, i, axis) < 1) continue;
     for (int j = 0; j < t->rank; j++)
       for (int k = 0; k < t->rank; k++)
-        if (axis[k] == all->kept[i].order[j]) all->kept[stage].order[j] = k;
+        if (axis[k] == all->layout[i].order[j]) all->layout[stage].order[j] = k;
     return;
   }
 }
@@ -176,7 +176,7 @@ static bool reads_parts(const struct default_plans *all, const struct default_fa
   for (int i = 0; i < f->loads; i++) {
     const struct program_tensor *t = &all->p->tensors.data[f->load[i].tensor];
     for (int j = 0; j < t->rank; j++)
-      if (all->kept[f->load[i].tensor].order[j] != j) return true;
+      if (all->layout[f->load[i].tensor].order[j] != j) return true;
   }
   return false;
 }
@@ -195,7 +195,7 @@ static int first_of_long(const struct default_plans *all, const struct default_f
   if (t->reductions || t->rank == 0) return -1;
   int most = reads_parts(all, f) ? 1 : GROUP_MOST;
   for (int i = t->rank - 1; i >= 0 && members < most; i--) {
-    if (!default_long_axis(f, i) || shared_axes(all, f->stage) >> f->order[i] & 1) break;
+    if (!default_flat_axis(f, i) || shared_axes(all, f->stage) >> f->order[i] & 1) break;
     int64_t steps = t->axes[f->order[i]].size;
     members += steps > 1;
     size *= steps;
@@ -212,21 +212,21 @@ static bool too_deep(const struct program_tensor *t) {
 /* The strides of what is written in the end, if that is an output. */
 static bool set_written(struct default_plans *all, struct default_facts *f,
                         const struct default_plan *plan) {
-  int to = plan->reader >= 0 ? plan->reader : f->stage;
+  int to = plan->consumer >= 0 ? plan->consumer : f->stage;
   int64_t stride[PROGRAM_AXES] = {0};
   if (!f->t->reductions) return false;
   if (!is_output(all->p, to) && !is_told(all, to)) return true;
-  if (plan->reader < 0) return false;
-  default_strides(&all->p->tensors.data[to], &all->kept[to], stride);
-  for (int i = 0; i < f->t->rank; i++) f->out[plan->axis[i]] = stride[i];
+  if (plan->consumer < 0) return false;
+  default_strides(&all->p->tensors.data[to], &all->layout[to], stride);
+  for (int i = 0; i < f->t->rank; i++) f->out_stride[plan->axis[i]] = stride[i];
   return false;
 }
 
 /* What reads the sums is an output that has the lanes elsewhere: element by element, from a tile that is
  * kept. */
 static bool is_apart(const struct default_facts *f, const struct default_plan *plan, bool inner) {
-  int v = plan->tile.vec;
-  return plan->reader >= 0 && !inner && v >= 0 && f->out[v] != 1;
+  int v = plan->tile.vector_axis;
+  return plan->consumer >= 0 && !inner && v >= 0 && f->out_stride[v] != 1;
 }
 
 /* All of the axis as lanes of vectors, which are half of the registers at most. */
@@ -242,11 +242,11 @@ static bool fit_registers(const struct default_plans *all, const struct default_
 static uint32_t turned_axes(const struct default_plans *all, const struct default_plan *plan) {
   struct default_facts f;
   uint32_t axes = 0;
-  if (plan->reader < 0) return 0;
-  default_facts(all->p, plan->reader, all->kept, &f);
+  if (plan->consumer < 0) return 0;
+  default_facts(all->p, plan->consumer, all->layout, &f);
   for (int i = 0; i < f.loads; i++)
     for (int j = 0; j < f.t->rank; j++)
-      if (f.load[i].twisted >> j & 1) axes |= 1u << plan->axis[j];
+      if (f.load[i].non_affine >> j & 1) axes |= 1u << plan->axis[j];
   return axes;
 }
 
@@ -255,12 +255,12 @@ static uint32_t turned_axes(const struct default_plans *all, const struct defaul
 static int across(const struct default_plans *all, const struct default_facts *f,
                   const struct default_plan *plan, uint32_t turned) {
   int lanes = default_lanes(f->t, all->machine);
-  if (lanes < DEFAULT_WIDE) return -1;
+  if (lanes < DEFAULT_TRANSPOSED_LANES) return -1;
   for (int i = 0; i < f->t->rank; i++) {
     int64_t rows = plan->tile.rows[i];
-    if (i == plan->tile.vec || f->out[i] != 1) continue;
+    if (i == plan->tile.vector_axis || f->out_stride[i] != 1) continue;
     if (turned >> i & 1) continue;
-    if (default_goes_across(rows, lanes) && plan->tile.steps % lanes == 0) return i;
+    if (default_may_transpose(rows, lanes) && plan->tile.steps % lanes == 0) return i;
   }
   return -1;
 }
@@ -275,38 +275,39 @@ static void choose_tile(struct default_plans *all, struct default_facts *f,
                         struct tile_choice choice) {
   int stage = f->stage;
   struct default_plan *plan = &all->plan[stage];
-  default_strides(f->t, &all->kept[stage], f->out); /* not those of a choice before */
+  default_strides(f->t, &all->layout[stage], f->out_stride); /* not those of a choice before */
   bool reads = f->t->reductions && !choice.alone;
-  plan->reader = reads ? mapping_reader(all, stage, plan->axis) : -1;
+  plan->consumer = reads ? mapping_reader(all, stage, plan->axis) : -1;
   bool inner = set_written(all, f, plan), adds_up = false;
-  if (plan->reader >= 0) adds_up = all->p->tensors.data[plan->reader].reductions > 0;
+  if (plan->consumer >= 0) adds_up = all->p->tensors.data[plan->consumer].reductions > 0;
   int lanes = adds_up ? plan->axis[f->t->rank - 1] : -1;
   if (adds_up && !fit_registers(all, f, lanes)) {
-    plan->reader = lanes = -1;
+    plan->consumer = lanes = -1;
     adds_up = false;
   }
-  const struct default_wish *wish = stage == all->wished ? all->mode.wish : NULL;
+  const struct default_constraint *wish = stage == all->constrained ? all->mode.constraint : NULL;
   uint32_t outside = shared_axes(all, stage);
-  bool parts = choice.parts && !adds_up && !all->mode.wish && !outside && default_has_parts(f);
+  bool parts =
+      choice.parts && !adds_up && !all->mode.constraint && !outside && default_may_k_block(f);
   uint32_t turned = turned_axes(all, plan);
   struct default_options options = {.pack = all->mode.pack,
-                                    .inner = inner,
+                                    .free_layout = inner,
                                     .lanes = lanes,
-                                    .wish = wish,
-                                    .turned = turned,
+                                    .constraint = wish,
+                                    .non_affine = turned,
                                     .outside = outside,
-                                    .parts = parts,
-                                    .stored = parts && plan->reader >= 0 && !is_told(all, stage),
-                                    .split = !all->mode.wish};
+                                    .k_blocking = parts,
+                                    .stored = parts && plan->consumer >= 0 && !is_told(all, stage),
+                                    .split = !all->mode.constraint};
   default_choose_tile(f, all->machine, options, &plan->tile);
-  plan->apart = !adds_up && is_apart(f, plan, inner);
-  plan->across = plan->apart && !wish ? across(all, f, plan, turned) : -1;
+  plan->gathered = !adds_up && is_apart(f, plan, inner);
+  plan->transposed = plan->gathered && !wish ? across(all, f, plan, turned) : -1;
 }
 
 /* What reads the sums would be computed element by element, and loads something in a twisted way: as a stage of its own it
  * may come in straight pieces (default_straight.c). */
 static bool is_better_behind(const struct default_plans *all, const struct default_plan *plan) {
-  return plan->reader >= 0 && plan->apart && plan->across < 0 && turned_axes(all, plan);
+  return plan->consumer >= 0 && plan->gathered && plan->transposed < 0 && turned_axes(all, plan);
 }
 
 /* A sum in parts is ready with the last one: what reads it stands behind. */
@@ -316,15 +317,15 @@ static void plan_tile(struct default_plans *all, struct default_facts *f) {
   choose_tile(all, f, (struct tile_choice){.parts = true});
   if (is_better_behind(all, plan))
     choose_tile(all, f, (struct tile_choice){.alone = true, .parts = true});
-  if (plan->tile.part && plan->reader >= 0) {
+  if (plan->tile.k_block && plan->consumer >= 0) {
     choose_tile(all, f, (struct tile_choice){.alone = true, .parts = true});
-    if (!plan->tile.part) choose_tile(all, f, (struct tile_choice){.parts = false});
+    if (!plan->tile.k_block) choose_tile(all, f, (struct tile_choice){.parts = false});
   }
   plan->kind = DEFAULT_TILED;
-  if (plan->reader >= 0) {
-    plan->kind = DEFAULT_DEFERRED;
-    all->plan[plan->reader].kind = DEFAULT_WITHIN;
-    keep_tiles(all, &plan->tile, plan->reader, plan->axis);
+  if (plan->consumer >= 0) {
+    plan->kind = DEFAULT_FUSED_PRODUCER;
+    all->plan[plan->consumer].kind = DEFAULT_FUSED_CONSUMER;
+    keep_tiles(all, &plan->tile, plan->consumer, plan->axis);
   } else {
     keep_tiles(all, &plan->tile, stage, NULL);
   }
@@ -335,17 +336,17 @@ static void plan_stage(struct default_plans *all, int stage) {
   struct default_plan *plan = &all->plan[stage];
   struct default_facts f;
   if (!t->reductions) keep_as_read(all, stage);
-  default_facts(all->p, stage, all->kept, &f);
-  bool open = !too_deep(t) && stage != all->wished;
+  default_facts(all->p, stage, all->layout, &f);
+  bool open = !too_deep(t) && stage != all->constrained;
   plan->first = open ? first_of_long(all, &f) : -1;
-  int along = open ? default_along(&f, all->machine) : -1;
+  int along = open ? default_horizontal_axis(&f, all->machine) : -1;
   if (plan->first >= 0) {
-    plan->kind = DEFAULT_LONG;
-    plan->tile.cycles = default_long_cycles(&f);
+    plan->kind = DEFAULT_FLAT;
+    plan->tile.cycles = default_flat_cycles(&f);
   } else if (along >= 0) {
-    plan->kind = DEFAULT_ALONG;
+    plan->kind = DEFAULT_HORIZONTAL;
     plan->first = along;
-    plan->tile.cycles = default_along_cycles(&f, all->machine, along);
+    plan->tile.cycles = default_horizontal_cycles(&f, all->machine, along);
   } else {
     plan_tile(all, &f);
   }
@@ -361,11 +362,11 @@ static double calls_apart(const struct default_facts *f) {
 static double beside_tile(const struct default_plans *all, int stage) {
   struct default_facts f;
   int of = 0, lane = -1, gathered = 0;
-  while (all->plan[of].reader != stage) of++;
+  while (all->plan[of].consumer != stage) of++;
   const struct default_plan *plan = &all->plan[of];
-  int along = plan->apart ? plan->across : plan->tile.vec;
-  default_facts(all->p, stage, all->kept, &f);
-  if (plan->apart && along < 0) return calls_apart(&f) * (double)f.points;
+  int along = plan->gathered ? plan->transposed : plan->tile.vector_axis;
+  default_facts(all->p, stage, all->layout, &f);
+  if (plan->gathered && along < 0) return calls_apart(&f) * (double)f.points;
   for (int i = 0; i < f.t->rank; i++)
     if (plan->axis[i] == along) lane = i;
   if (lane < 0) return 0;
@@ -377,7 +378,7 @@ static double beside_tile(const struct default_plans *all, int stage) {
 double default_plan_cycles(const struct default_plans *all) {
   double cycles = -all->saved;
   for (int i = 0; i < all->p->tensors.count; i++) {
-    if (all->plan[i].kind == DEFAULT_WITHIN) cycles += beside_tile(all, i);
+    if (all->plan[i].kind == DEFAULT_FUSED_CONSUMER) cycles += beside_tile(all, i);
     if (all->plan[i].kind != DEFAULT_UNUSED && (!all->constant[i] || is_output(all->p, i)))
       cycles += all->plan[i].tile.cycles;
   }
@@ -388,11 +389,11 @@ static void plan_stages(struct default_plans *all) {
   int count = all->p->tensors.count;
   bool *needed = mem_alloc((size_t)count + 1);
   find_needed(all->p, needed);
-  all->wished = all->mode.wish ? default_wished_stage(all->p, needed) : -1;
+  all->constrained = all->mode.constraint ? default_constrained_stage(all->p, needed) : -1;
   for (int i = 0; i < count; i++) {
     const struct program_tensor *t = &all->p->tensors.data[i];
-    default_keep_plain(t, &all->kept[i]);
-    all->plan[i].reader = -1;
+    default_row_major(t, &all->layout[i]);
+    all->plan[i].consumer = -1;
     all->plan[i].kind = needed[i] && !t->is_input ? DEFAULT_TILED : DEFAULT_UNUSED;
   }
   mem_free(needed);
@@ -404,7 +405,7 @@ static void open_plans(struct default_plans *all, const struct program *p,
                        const struct machine *machine, struct default_mode mode) {
   size_t count = (size_t)p->tensors.count + 1;
   *all = (struct default_plans){.p = p, .machine = machine, .mode = mode};
-  all->kept = mem_alloc(count * sizeof *all->kept);
+  all->layout = mem_alloc(count * sizeof *all->layout);
   all->plan = mem_alloc(count * sizeof *all->plan);
   all->shared = mem_alloc(count * sizeof *all->shared);
   all->constant = program_constants(p);
@@ -424,7 +425,7 @@ void default_plan_shared(struct default_plans *out, const struct default_plans *
 }
 
 void default_plan_free(struct default_plans *plans) {
-  mem_free(plans->kept);
+  mem_free(plans->layout);
   mem_free(plans->plan);
   mem_free(plans->shared);
   mem_free(plans->constant);

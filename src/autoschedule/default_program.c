@@ -69,9 +69,9 @@ static bool is_moved(const struct program *p, const struct default_plans *all, i
   for (int i = stage + 1; i < p->tensors.count; i++) {
     struct default_facts f;
     if (!stage_loads(p, i, stage)) continue;
-    default_facts(p, i, all->kept, &f);
+    default_facts(p, i, all->layout, &f);
     for (int j = 0; j < f.loads; j++)
-      if (f.load[j].tensor == stage && (f.load[j].twisted || f.load[j].asked)) return true;
+      if (f.load[j].tensor == stage && (f.load[j].non_affine || f.load[j].guarded)) return true;
   }
   return false;
 }
@@ -80,8 +80,8 @@ static bool is_moved(const struct program *p, const struct default_plans *all, i
  * own loops are split where the border is. */
 static bool is_border_of_windows(const struct program *p, int stage,
                                  const struct default_facts *f) {
-  if (f->loads != 1 || f->load[0].twisted || f->operations > 1) return false;
-  uint32_t asked = f->load[0].asked;
+  if (f->loads != 1 || f->load[0].non_affine || f->operations > 1) return false;
+  uint32_t asked = f->load[0].guarded;
   if (!asked || asked >> (f->t->rank - 1) & 1) return false;
   for (int i = stage + 1; i < p->tensors.count; i++) {
     const struct program_tensor *t = &p->tensors.data[i];
@@ -100,7 +100,7 @@ static bool is_worth_inlining(const struct program *p, const struct default_plan
   if (t->is_input || t->reductions || not_inlined(p, stage)) return false;
   struct uses u = uses_of(p, stage);
   if (!u.loads) return false;
-  default_facts(p, stage, all->kept, &f);
+  default_facts(p, stage, all->layout, &f);
   if (u.loads > 1 && (f.operations > CHEAP || u.loads > 3)) return false;
   if (f.operations >= DEFAULT_CALLS && is_moved(p, all, stage)) return false;
   if (u.loads > 1 && reads_sum(p, stage)) return false;
@@ -116,10 +116,10 @@ static void inline_maps(struct editor *e) {
   canvas_context ctx;
   int count = 0;
   struct change c = change_open(CHANGE_INLINE, p);
-  all.kept = mem_alloc(((size_t)p->tensors.count + 1) * sizeof *all.kept);
-  for (int i = 0; i < p->tensors.count; i++) default_keep_plain(&p->tensors.data[i], &all.kept[i]);
+  all.layout = mem_alloc(((size_t)p->tensors.count + 1) * sizeof *all.layout);
+  for (int i = 0; i < p->tensors.count; i++) default_row_major(&p->tensors.data[i], &all.layout[i]);
   for (int i = 0; i < p->tensors.count; i++) count += c.inlined[i] = is_worth_inlining(p, &all, i);
-  mem_free(all.kept);
+  mem_free(all.layout);
   if (!count) {
     change_close(&c);
     program_free(c.to);
@@ -135,11 +135,11 @@ static bool runs_along(const struct default_facts *f, int axis) {
   bool moves = false;
   for (int i = 0; i < f->loads; i++) {
     const struct default_load *l = &f->load[i];
-    if (!(l->moves >> axis & 1)) continue;
-    if (l->twisted >> axis & 1 || l->block[axis] || l->stride[axis] != 1) return false;
+    if (!(l->depends_on >> axis & 1)) continue;
+    if (l->non_affine >> axis & 1 || l->block[axis] || l->stride[axis] != 1) return false;
     moves = true;
   }
-  return moves && !f->many && !(f->asked >> axis & 1) && f->t->axes[axis].low < 0;
+  return moves && !f->truncated && !(f->guarded >> axis & 1) && f->t->axes[axis].low < 0;
 }
 
 /* Cycles of a stage with partial sums along the axis, about: each vector once, and then the lanes. */
@@ -209,8 +209,8 @@ static struct program *partial_sums(struct editor *e, const struct default_facts
 
 /* Without a wish for a tile, it is for all stages. */
 static int64_t wished_sums(const struct editor *e, bool is_wished) {
-  const struct default_wish *wish = e->mode.wish;
-  return wish && (is_wished || !wish->tile) ? wish->sums : 0;
+  const struct default_constraint *wish = e->mode.constraint;
+  return wish && (is_wished || !wish->tile) ? wish->partial_sums : 0;
 }
 
 static bool rfactor_one(struct editor *e, int *after) {
@@ -220,10 +220,10 @@ static bool rfactor_one(struct editor *e, int *after) {
   for (int i = *after + 1; i < p->tensors.count && !out; i++) {
     const struct default_plan *plan = &all->plan[i];
     struct default_facts f;
-    if (plan->kind != DEFAULT_TILED && plan->kind != DEFAULT_DEFERRED) continue;
+    if (plan->kind != DEFAULT_TILED && plan->kind != DEFAULT_FUSED_PRODUCER) continue;
     if (!p->tensors.data[i].reductions) continue;
-    int64_t sums = wished_sums(e, i == all->wished);
-    default_facts(p, i, all->kept, &f);
+    int64_t sums = wished_sums(e, i == all->constrained);
+    default_facts(p, i, all->layout, &f);
     for (int r = f.t->rank; r < f.t->rank + f.t->reductions && !out && sums >= 0; r++)
       if (runs_along(&f, r))
         out = sums ? with_partial_sums(&f, r, sums)
@@ -240,9 +240,9 @@ static bool rfactor_one(struct editor *e, int *after) {
 static bool is_slow_apart(const struct default_plans *all, int stage) {
   struct default_facts f;
   int of = 0;
-  while (all->plan[of].reader != stage) of++;
-  default_facts(all->p, stage, all->kept, &f);
-  return all->plan[of].apart && all->plan[of].across < 0 && f.operations >= DEFAULT_CALLS;
+  while (all->plan[of].consumer != stage) of++;
+  default_facts(all->p, stage, all->layout, &f);
+  return all->plan[of].gathered && all->plan[of].transposed < 0 && f.operations >= DEFAULT_CALLS;
 }
 
 static bool cache_one(struct editor *e) {
@@ -254,12 +254,13 @@ static bool cache_one(struct editor *e) {
     int stage = p->outputs.data[i];
     const struct default_plan *plan = &all->plan[stage];
     struct default_facts f;
-    if (plan->kind == DEFAULT_WITHIN
+    if (plan->kind == DEFAULT_FUSED_CONSUMER
             ? !is_slow_apart(all, stage)
             : plan->kind != DEFAULT_TILED || !p->tensors.data[stage].reductions)
       continue;
-    default_facts(p, stage, all->kept, &f);
-    found = plan->kind == DEFAULT_WITHIN || (plan->tile.vec >= 0 && f.out[plan->tile.vec] != 1);
+    default_facts(p, stage, all->layout, &f);
+    found = plan->kind == DEFAULT_FUSED_CONSUMER ||
+            (plan->tile.vector_axis >= 0 && f.out_stride[plan->tile.vector_axis] != 1);
     editor_name(p, f.t->name, "_c", name);
     snprintf(text, sizeof text, "cache %s as %s", f.t->name, name);
   }
@@ -268,21 +269,21 @@ static bool cache_one(struct editor *e) {
 
 /* What no plan is asked for: the same in each mode. */
 static void edit_alike(struct editor *e) {
-  editor_turn_conditions(e);
+  editor_normalize_conditions(e);
   for (int i = 0; i < ROUNDS && editor_multiply(e); i++) {
   }
   inline_maps(e);
-  for (int i = 0; i < ROUNDS && editor_once(e); i++) {
+  for (int i = 0; i < ROUNDS && editor_hoist(e); i++) {
   }
 }
 
 static void edit_maps(struct editor *e) {
-  bool borders = e->mode.wish && e->mode.wish->borders;
-  for (int i = 0; i < ROUNDS && !borders && editor_lay_out(e); i++) {
+  bool borders = e->mode.constraint && e->mode.constraint->keeps_guards;
+  for (int i = 0; i < ROUNDS && !borders && editor_materialize(e); i++) {
   }
-  for (int i = 0, skip = 0; i < ROUNDS && !e->mode.wish && editor_straighten(e, &skip); i++) {
+  for (int i = 0, skip = 0; i < ROUNDS && !e->mode.constraint && editor_straighten(e, &skip); i++) {
   }
-  for (int i = 0; i < ROUNDS && !e->mode.wish && editor_turn(e); i++) {
+  for (int i = 0; i < ROUNDS && !e->mode.constraint && editor_transpose(e); i++) {
   }
 }
 
@@ -293,7 +294,7 @@ static void edit_stages(struct editor *e) {
   }
   for (int i = 0; i < ROUNDS && cache_one(e); i++) {
   }
-  for (int i = 0, after = -1; i < ROUNDS && !e->mode.wish && editor_border(e, &after); i++) {
+  for (int i = 0, after = -1; i < ROUNDS && !e->mode.constraint && editor_border(e, &after); i++) {
   }
 }
 
@@ -304,16 +305,17 @@ static void edit_all(struct editor *e) {
 }
 
 static struct editor editor_open(const struct program *p, const struct machine *machine,
-                                 const struct default_wish *wish, bool told) {
-  return (struct editor){
-      .given = p, .machine = machine, .mode = {.pack = true, .told = told, .wish = wish}};
+                                 const struct default_constraint *wish, bool told) {
+  return (struct editor){.given = p,
+                         .machine = machine,
+                         .mode = {.pack = true, .program_layout = told, .constraint = wish}};
 }
 
 static struct editor edited_in_mode(const struct program *p, const struct machine *machine,
-                                    const struct default_wish *wish, bool told, bool verifies,
+                                    const struct default_constraint *wish, bool told, bool verifies,
                                     bool *matters) {
   struct editor e = editor_open(p, machine, wish, told);
-  e.mode.matters = matters;
+  e.mode.layout_matters = matters;
   e.verifies = verifies;
   edit_all(&e);
   return e;
@@ -321,23 +323,23 @@ static struct editor edited_in_mode(const struct program *p, const struct machin
 
 /* In the mode that takes less; the program is NULL where there are no edits. */
 static struct default_edited edited_at_best(const struct program *p, const struct machine *machine,
-                                            const struct default_wish *wish, bool verifies) {
+                                            const struct default_constraint *wish, bool verifies) {
   bool matters = false;
   struct editor open = edited_in_mode(p, machine, wish, false, verifies, &matters);
   double cycles = editor_cycles(&open, program_of(&open));
   editor_close(&open);
-  if (!matters) return (struct default_edited){open.p, KEPT_FREELY};
+  if (!matters) return (struct default_edited){open.p, LAYOUT_FREE};
   struct editor told = edited_in_mode(p, machine, wish, true, verifies, NULL);
   bool takes_less = editor_cycles(&told, program_of(&told)) < cycles;
   editor_close(&told);
   program_free(takes_less ? open.p : told.p);
-  return takes_less ? (struct default_edited){told.p, KEPT_AS_TOLD}
-                    : (struct default_edited){open.p, KEPT_FREELY};
+  return takes_less ? (struct default_edited){told.p, LAYOUT_OF_PROGRAM}
+                    : (struct default_edited){open.p, LAYOUT_FREE};
 }
 
 /* Verified in the end. An edit that makes what no program may be does not go through: then each of them is. */
 static struct default_edited edited_in_modes(const struct program *p, const struct machine *machine,
-                                             const struct default_wish *wish) {
+                                             const struct default_constraint *wish) {
   canvas_context ctx;
   struct default_edited edited = edited_at_best(p, machine, wish, false);
   if (!edited.program || program_verify(&ctx, edited.program) == CANVAS_OK) return edited;
@@ -346,11 +348,11 @@ static struct default_edited edited_in_modes(const struct program *p, const stru
 }
 
 static struct default_edited edited_for(const struct program *p, const struct machine *machine,
-                                        const struct default_wish *wish) {
+                                        const struct default_constraint *wish) {
   struct editor alike = editor_open(p, machine, wish, false);
   edit_alike(&alike);
   struct default_edited edited = edited_in_modes(program_of(&alike), machine, wish);
-  if (!edited.program) return (struct default_edited){alike.p, KEPT_EITHER};
+  if (!edited.program) return (struct default_edited){alike.p, LAYOUT_EITHER};
   program_free(alike.p);
   return edited;
 }
@@ -371,16 +373,16 @@ static struct default_edited edited_program(const struct program *p, const struc
   edit_maps(&e); /* partial sums and panels there are none */
   editor_close(&e);
   *odd = are_odd_rows(program_of(&e), machine);
-  if (*odd) return (struct default_edited){e.p, KEPT_EITHER};
+  if (*odd) return (struct default_edited){e.p, LAYOUT_EITHER};
   program_free(e.p);
   return edited_for(p, machine, NULL);
 }
 
 /* A sum of products whose rows share what they load. */
 static bool has_product(const struct program *p) {
-  struct default_kept *kept = mem_alloc(((size_t)p->tensors.count + 1) * sizeof *kept);
+  struct default_layout *kept = mem_alloc(((size_t)p->tensors.count + 1) * sizeof *kept);
   bool found = false;
-  for (int i = 0; i < p->tensors.count; i++) default_keep_plain(&p->tensors.data[i], &kept[i]);
+  for (int i = 0; i < p->tensors.count; i++) default_row_major(&p->tensors.data[i], &kept[i]);
   for (int i = 0; i < p->tensors.count && !found; i++) {
     struct default_facts f;
     if (!p->tensors.data[i].reductions) continue;
@@ -402,7 +404,7 @@ static bool merges_last(const struct program *p, const struct program *merged) {
 
 static double cycles_after(const struct program *p, struct default_edited edited,
                            const struct machine *machine) {
-  return default_cycles(edited.program ? edited.program : p, machine, edited.kept);
+  return default_cycles(edited.program ? edited.program : p, machine, edited.layout);
 }
 
 /* The program with merged axes where that takes less: they leave no rows for stages to share. A product has them where
@@ -411,7 +413,7 @@ static double cycles_after(const struct program *p, struct default_edited edited
  * 5 or 6, 196 are 33 of 6. NULL: it does not. Sets what the edits make of the one that takes less, NULL: nothing. */
 static struct program *merged_if_less(const struct program *p, const struct machine *machine,
                                       struct default_edited *edited) {
-  struct program *merged = program_merged(p);
+  struct program *merged = program_merge_axes(p);
   struct default_edited other = {0};
   bool odd = false, odd_merged = false;
   bool product = merged && has_product(p), rows = product && !merges_last(p, merged);
@@ -446,7 +448,7 @@ struct default_edited default_edit(const struct program *p, const struct machine
   schedule_free(winograd);
   if (winograd) return edited;
   struct program *merged = merged_if_less(p, machine, &edited);
-  if (!edited.program) return (struct default_edited){merged, KEPT_EITHER};
+  if (!edited.program) return (struct default_edited){merged, LAYOUT_EITHER};
   program_free(merged);
   return edited;
 }
@@ -473,8 +475,9 @@ static void border_sums(struct program **p) {
 }
 
 static double cycles_of(const struct program *p, const struct machine *machine,
-                        const struct default_wish *wish) {
-  struct default_mode open = {.wish = wish}, told = {.told = true, .wish = wish};
+                        const struct default_constraint *wish) {
+  struct default_mode open = {.constraint = wish},
+                      told = {.program_layout = true, .constraint = wish};
   struct editor a = {.given = p, .machine = machine, .mode = open};
   struct editor b = {.given = p, .machine = machine, .mode = told};
   double x = editor_cycles(&a, p), y = editor_cycles(&b, p);
@@ -484,29 +487,31 @@ static double cycles_of(const struct program *p, const struct machine *machine,
 }
 
 bool default_make(const struct program *p, const struct machine *machine,
-                  const struct default_wish *wish, struct default_made *out) {
+                  const struct default_constraint *wish, struct default_made *out) {
   *out = (struct default_made){.program = edited_for(p, machine, wish).program};
   if (!out->program) out->program = program_copy(p);
   out->cycles = cycles_of(out->program, machine, wish);
-  if (wish->borders) border_sums(&out->program);
-  out->schedule = schedule_wished(out->program, machine, wish, out);
+  if (wish->keeps_guards) border_sums(&out->program);
+  out->schedule = schedule_constrained(out->program, machine, wish, out);
   if (out->schedule) return true;
   program_free(out->program);
   return false;
 }
 
-void default_wishes_of(const struct program *p, const struct machine *machine,
-                       const struct default_wish *wish, struct default_wishes *out) {
-  struct default_wish seeing = *wish;
+void default_list_candidates(const struct program *p, const struct machine *machine,
+                             const struct default_constraint *wish,
+                             struct default_candidates *out) {
+  struct default_constraint seeing = *wish;
   seeing.tile = false;
   for (int told = 0; told < 2; told++) {
     struct default_plans all;
     struct editor e = editor_open(p, machine, wish, told);
     edit_alike(&e);
     edit_stages(&e);
-    seeing.seen = out;
-    default_plan_all(&all, program_of(&e), machine,
-                     (struct default_mode){.pack = true, .told = told, .wish = &seeing});
+    seeing.candidates = out;
+    default_plan_all(
+        &all, program_of(&e), machine,
+        (struct default_mode){.pack = true, .program_layout = told, .constraint = &seeing});
     default_plan_free(&all);
     editor_close(&e);
     program_free(e.p);

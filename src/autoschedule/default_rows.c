@@ -16,17 +16,9 @@
 #include <string.h>
 
 #include "autoschedule/default.h"
+#include "cost/policy.h"
 #include "program/program_cost.h"
 #include "program/program_facts.h"
-
-enum {
-  MOST_TRIED = 24, /* groups that are looked at */
-  LANES_SUM = 20,  /* cycles until lanes are summed up, which nothing else hides in one row */
-  CACHES = 2       /* as many first caches hold what a row touches, of which some is done with */
-};
-
-static const double STREAMED = 0.03; /* cycles of a byte from beyond the first cache */
-static const double LESS = 0.99;     /* of the cycles: less than that is worth it */
 
 struct group {
   const struct default_plans *all;
@@ -74,9 +66,9 @@ static bool reads_group(const struct group *g, int stage) {
 
 /* Its loop may stand around everything that the stage does. */
 static bool may_share(const struct default_facts *f, int axis) {
-  if (axis < 0 || axis >= f->t->rank || f->many || f->t->axes[axis].size < 2) return false;
+  if (axis < 0 || axis >= f->t->rank || f->truncated || f->t->axes[axis].size < 2) return false;
   if (f->period[axis] || f->t->axes[axis].low >= 0) return false;
-  return !((f->asked | f->rough | f->bounds) >> axis & 1);
+  return !((f->guarded | f->non_monotone | f->bounds_reduction) >> axis & 1);
 }
 
 /* Elements stand side by side along it that are not all of a row: lanes go along it. */
@@ -84,9 +76,9 @@ static bool is_for_lanes(const struct default_facts *f, int axis, uint32_t rows)
   uint32_t more = 0, all = (1u << f->t->rank) - 1;
   for (int i = 0; i < f->t->rank + f->t->reductions; i++)
     if (f->t->axes[i].size > 1 && !(rows >> i & 1)) more |= 1u << i;
-  if (f->out[axis] == 1 && more & all) return true;
+  if (f->out_stride[axis] == 1 && more & all) return true;
   for (int i = 0; i < f->loads; i++)
-    if (f->load[i].stride[axis] == 1 && f->load[i].moves & more) return true;
+    if (f->load[i].stride[axis] == 1 && f->load[i].depends_on & more) return true;
   return false;
 }
 
@@ -107,7 +99,7 @@ static int leave_lanes(const struct default_facts *f, int *axis, int count) {
 static int axes_of(const struct group *g, int stage, struct default_shared *out) {
   const struct program_tensor *t = &g->all->p->tensors.data[stage];
   struct default_facts f;
-  default_facts(g->all->p, stage, g->all->kept, &f);
+  default_facts(g->all->p, stage, g->all->layout, &f);
   for (int i = 0; i < g->count; i++) {
     struct reading r = {.g = g, .row = i, .axis = -1};
     const struct program_tensor *first = &g->all->p->tensors.data[g->first];
@@ -171,7 +163,7 @@ static struct touched touched_by(const struct group *g, int tensor) {
 
 /* It never leaves the registers. */
 static bool in_registers(const struct default_plans *planned, int tensor) {
-  return planned->plan[tensor].kind == DEFAULT_DEFERRED;
+  return planned->plan[tensor].kind == DEFAULT_FUSED_PRODUCER;
 }
 
 /* Cycles that the group saves; less than 0: what a row touches does not stay in the caches, or all of it
@@ -188,17 +180,17 @@ static double saved(const struct group *g, const struct default_plans *planned) 
   }
   const struct machine *m = planned->machine;
   double far = m->l3 > 0 ? (double)m->l3 : 16.0 * (double)m->l2;
-  double room = whole > far ? (double)m->l2 / 2 : CACHES * (double)m->l1;
-  if (row > room || whole <= CACHES * (double)m->l1) return -1;
-  return STREAMED * bytes;
+  double room = whole > far ? (double)m->l2 / 2 : DEFAULT_ROW_CACHES * (double)m->l1;
+  if (row > room || whole <= DEFAULT_ROW_CACHES * (double)m->l1) return -1;
+  return DEFAULT_SAVED_BYTE * bytes;
 }
 
 static double late(const struct group *g, const struct default_plans *planned) {
   int sums = 0;
   for (int i = g->first; i <= g->last; i++)
     sums += g->shared[i].group && g->all->p->tensors.data[i].reductions &&
-            planned->plan[i].kind == DEFAULT_WITHIN;
-  return (double)(LANES_SUM * sums) * (double)g->rows;
+            planned->plan[i].kind == DEFAULT_FUSED_CONSUMER;
+  return (double)(DEFAULT_FLAT_SUM_CYCLES * sums) * (double)g->rows;
 }
 
 /* ---- trying ---- */
@@ -222,14 +214,14 @@ struct search {
 /* The plans with the group, if they take less. */
 static void consider(struct search *s, struct group *g) {
   struct default_plans planned;
-  if (g->members < 2 || s->tried++ >= MOST_TRIED) return;
+  if (g->members < 2 || s->tried++ >= DEFAULT_GROUPS_TRIED) return;
   g->rows = row_count(g, ~0u);
   see_readers(g);
   if (saved(g, s->all) <= 0) return;
   default_plan_shared(&planned, s->all, g->shared);
   double gain = saved(g, &planned) - late(g, &planned);
   planned.saved = s->before + gain;
-  if (gain > 0 && default_plan_cycles(&planned) < LESS * default_plan_cycles(s->all)) {
+  if (gain > 0 && default_plan_cycles(&planned) < DEFAULT_ROWS_LESS * default_plan_cycles(s->all)) {
     struct default_plans other = *s->all;
     *s->all = planned;
     planned = other;
@@ -276,7 +268,7 @@ static void grow(struct search *s, struct group *g) {
 static void begin(struct group *g, int number) {
   struct default_facts f;
   struct default_shared *s = &g->shared[g->first];
-  default_facts(g->all->p, g->first, g->all->kept, &f);
+  default_facts(g->all->p, g->first, g->all->layout, &f);
   g->last = g->first;
   g->members = 1;
   int axis[PROGRAM_AXES];

@@ -20,7 +20,7 @@ static const double CARRIED = 0.25; /* cycles of a byte of sums that go to memor
 static const double GUESSED = 1.003;
 
 static bool is_noting(const struct chooser *c) {
-  return c->options.wish && c->options.wish->seen;
+  return c->options.constraint && c->options.constraint->candidates;
 }
 
 /* What takes as many cycles leaves the best as it is. */
@@ -33,14 +33,14 @@ static void take_cheaper(struct chooser *c) {
   bool noted = is_noting(c);
   double limit = limit_of(c);
   c->now.cycles = chooser_cycles(c, noted ? INFINITY : limit);
-  if (noted) chooser_note(c);
+  if (noted) chooser_keep_candidate(c);
   if (c->now.cycles < limit) c->best = c->now;
 }
 
 /* Phases are unrolled, around the tile and inside: loops hold no more statements, with what they leave over. */
 static bool unrolls_few(const struct chooser *c) {
   const struct default_facts *f = c->f;
-  if (!f->phased || c->unbounded) return true;
+  if (!f->periodic || c->unbounded) return true;
   int64_t tile = chooser_rows(c) * chooser_vectors(c), copies = 1, terms = 0;
   for (int i = f->t->rank; i < f->t->rank + f->t->reductions; i++)
     if (f->period[i]) terms = (terms ? terms : 1) * default_phase_steps(f, i);
@@ -48,7 +48,7 @@ static bool unrolls_few(const struct chooser *c) {
   for (int i = 0; i < f->t->rank; i++) {
     int64_t steps = c->now.rows[i] == 1 && f->period[i] ? f->period[i] : c->now.rows[i];
     if (c->now.rows[i] == 1) tile *= steps;
-    if (i != c->now.vec && f->t->axes[i].size % steps) copies *= 2;
+    if (i != c->now.vector_axis && f->t->axes[i].size % steps) copies *= 2;
   }
   tile *= terms + BESIDE;
   return tile <= UNROLLED_STATEMENTS && copies * tile <= MOST_STATEMENTS - ELSEWHERE;
@@ -56,21 +56,21 @@ static bool unrolls_few(const struct chooser *c) {
 
 /* A short reduction may be unrolled, so that next rows use what these load. */
 static void consider(struct chooser *c) {
-  if (!is_noting(c) && chooser_takes(c, limit_of(c))) return;
-  if (!chooser_fits_registers(c) || !unrolls_few(c) || !chooser_wants(c)) return;
-  c->now.slide = -1;
+  if (!is_noting(c) && chooser_takes_at_least(c, limit_of(c))) return;
+  if (!chooser_fits_registers(c) || !unrolls_few(c) || !chooser_meets_constraint(c)) return;
+  c->now.sliding = -1;
   take_cheaper(c);
   for (uint32_t left = c->slides; left;) {
-    int axis = chooser_next(&left);
+    int axis = chooser_pop_axis(&left);
     if (!chooser_slides(c, axis)) continue;
-    c->now.slide = axis;
+    c->now.sliding = axis;
     take_cheaper(c);
   }
 }
 
 static bool may_tile(const struct chooser *c, int axis) {
-  uint32_t never = c->f->bounds | c->f->rough | c->options.outside;
-  return axis != c->now.vec && !(never >> axis & 1) && c->f->t->axes[axis].size > 1;
+  uint32_t never = c->f->bounds_reduction | c->f->non_monotone | c->options.outside;
+  return axis != c->now.vector_axis && !(never >> axis & 1) && c->f->t->axes[axis].size > 1;
 }
 
 static int64_t most_rows(const struct chooser *c) {
@@ -130,7 +130,7 @@ static void try_rows_along(struct chooser *c, int axis) {
 
 static void try_rows(struct chooser *c) {
   chooser_count(c);
-  if (!is_noting(c) && chooser_takes_by_row(c, limit_of(c))) return;
+  if (!is_noting(c) && chooser_row_takes_at_least(c, limit_of(c))) return;
   consider(c);
   if (c->f->reduction == 1) return;
   for (int i = 0; i < c->f->t->rank; i++)
@@ -142,16 +142,16 @@ static void try_rows(struct chooser *c) {
 
 /* What maps have left over is code of its own: conditions and permuted loads are vectors in whole ones only. */
 static bool may_peel(const struct chooser *c) {
-  int64_t size = c->f->t->axes[c->now.vec].size;
-  return !c->f->t->reductions && !c->options.wish && size > c->now.steps;
+  int64_t size = c->f->t->axes[c->now.vector_axis].size;
+  return !c->f->t->reductions && !c->options.constraint && size > c->now.steps;
 }
 
 static void try_steps(struct chooser *c, int64_t steps) {
-  bool overshoot = c->f->t->axes[c->now.vec].size % steps != 0;
+  bool overshoot = c->f->t->axes[c->now.vector_axis].size % steps != 0;
   c->now.steps = steps;
   c->now.peeled = overshoot && may_peel(c);
   c->now.masked = overshoot && !c->now.peeled;
-  chooser_see_lanes(c);
+  chooser_analyze_lanes(c);
   try_rows(c);
 }
 
@@ -167,7 +167,7 @@ static bool has_blocks(const struct chooser *c, int axis, int64_t steps) {
 /* Whole vectors, or one that is less than a whole one, and more than half full. */
 static void try_lanes(struct chooser *c, int axis) {
   int64_t size = c->f->t->axes[axis].size, lanes = c->lanes;
-  c->now.vec = axis;
+  c->now.vector_axis = axis;
   if (c->options.lanes == axis) {
     try_steps(c, size);
     return;
@@ -188,15 +188,15 @@ static void try_lanes(struct chooser *c, int axis) {
 /* Of a part of a sum, which goes to memory and comes back, lanes follow each other there. */
 static bool may_have_lanes(const struct chooser *c, int axis) {
   const struct default_facts *f = c->f;
-  uint32_t never = f->bounds | c->options.outside;
-  bool follow = c->options.inner || c->options.stored || f->out[axis] == 1;
+  uint32_t never = f->bounds_reduction | c->options.outside;
+  bool follow = c->options.free_layout || c->options.stored || f->out_stride[axis] == 1;
   if (c->share < 1 && !follow) return false;
   return !(never >> axis & 1) && !f->period[axis] && f->t->axes[axis].size > 1;
 }
 
 static void try_all(struct chooser *c) {
   int lanes = c->options.lanes;
-  chooser_see_lanes(c);
+  chooser_analyze_lanes(c);
   if (lanes < 0 && c->share == 1) try_rows(c);
   for (int i = 0; i < c->f->t->rank; i++)
     if (lanes >= 0 ? i == lanes : may_have_lanes(c, i)) try_lanes(c, i);
@@ -205,7 +205,7 @@ static void try_all(struct chooser *c) {
 /* A bound from few tiles, which the others are then compared with from the first one on. */
 static void guess(struct chooser *c) {
   c->bound = INFINITY;
-  if (c->options.wish || c->f->reduction == 1) return;
+  if (c->options.constraint || c->f->reduction == 1) return;
   struct default_tile first = c->now;
   c->guessing = true;
   c->best.cycles = -1;
@@ -220,21 +220,22 @@ static void choose(struct chooser *c) {
   c->best.cycles = -1;
   try_all(c);
   if (c->best.cycles >= 0) return;
-  c->options.wish = NULL; /* the wish cannot be, nor few statements of all lanes */
+  c->options.constraint = NULL; /* the wish cannot be, nor few statements of all lanes */
   c->unbounded = true;
   c->bound = INFINITY;
   try_all(c);
 }
 
 /* Cycles in which sums of all parts come and go. */
-static double carried(const struct chooser *c, const struct chooser_part *part) {
+static double carried(const struct chooser *c, const struct chooser_k_block *part) {
   return CARRIED * part->count * (double)c->f->points * program_dtype_bytes(c->f->t->dtype);
 }
 
 /* The sum in parts, if that can be: then the order of loops is that of one part, too. */
-static void choose_part(struct chooser *c, struct chooser_part *part, struct chooser_load *load) {
+static void choose_part(struct chooser *c, struct chooser_k_block *part,
+                        struct chooser_load *load) {
   struct chooser whole = *c;
-  if (!chooser_part(c, part)) return;
+  if (!chooser_find_k_block(c, part)) return;
   c->f = &part->f;
   chooser_find_loads(c, load);
   c->share = 1 / part->count;
@@ -247,16 +248,16 @@ static void choose_part(struct chooser *c, struct chooser_part *part, struct cho
   }
   c->share = 1;
   c->best.cycles = part->count * c->best.cycles + carried(c, part);
-  c->best.part = part->steps;
+  c->best.k_block = part->steps;
 }
 
 void chooser_tile(const struct default_facts *f, const struct machine *machine,
                   struct default_options options, struct default_tile *out) {
   struct chooser c = {.f = f, .machine = machine, .options = options, .share = 1};
   c.lanes = machine->vector_bytes / (f->t->dtype == PROGRAM_F64 ? 8 : 4);
-  c.now = (struct default_tile){.vec = -1, .steps = 1, .phases = true, .blocked = -1};
+  c.now = (struct default_tile){.vector_axis = -1, .steps = 1, .phases = true, .block_axis = -1};
   for (int i = 0; i < f->t->rank; i++) c.now.rows[i] = 1;
-  struct chooser_part part;
+  struct chooser_k_block part;
   struct chooser_load load[DEFAULT_LOADS], load_of_part[DEFAULT_LOADS];
   struct chooser_blocks blocks[PROGRAM_AXES][CHOOSER_ROWS + 1];
   memset(blocks, 0, (size_t)f->t->rank * sizeof *blocks);

@@ -19,7 +19,7 @@ static const double READ_AGAIN = 0.024; /* ... from the second cache, as its lin
 static int next_axis(const struct chooser *c) {
   for (int i = c->f->t->rank - 1; i >= 0; i--) {
     int axis = c->f->order[i];
-    if (axis != c->now.vec && c->f->t->axes[axis].size > c->now.rows[axis]) return axis;
+    if (axis != c->now.vector_axis && c->f->t->axes[axis].size > c->now.rows[axis]) return axis;
   }
   return -1;
 }
@@ -28,8 +28,8 @@ static int next_axis(const struct chooser *c) {
 static double lines(const struct chooser *c, const struct default_load *l) {
   int64_t count = 0;
   for (uint32_t left = c->rowed; left;) {
-    int i = chooser_next(&left), window = chooser_known(c, l)->window[i];
-    int64_t rows = c->now.rows[i], step = chooser_known(c, l)->moved[i];
+    int i = chooser_pop_axis(&left), window = chooser_load_of(c, l)->window[i];
+    int64_t rows = c->now.rows[i], step = chooser_load_of(c, l)->window_step[i];
     bool apart = l->stride[i] * chooser_bytes(c, l) > CHOOSER_SET;
     if (window < 0 || !apart) continue;
     count += (rows - 1) * step + c->f->t->axes[window].size + rows;
@@ -41,7 +41,7 @@ static double lines(const struct chooser *c, const struct default_load *l) {
  * which a step of the axis ends; -1. */
 static int window_along(const struct chooser *c, const struct default_load *l, int axis) {
   const struct program_tensor *t = c->f->t;
-  int64_t step = axis == c->now.vec ? 0 : l->stride[axis];
+  int64_t step = axis == c->now.vector_axis ? 0 : l->stride[axis];
   int window = -1;
   for (int r = t->rank; r < t->rank + t->reductions && step > 0; r++) {
     int64_t within = l->stride[r];
@@ -73,13 +73,13 @@ static int64_t window_of(const struct chooser *c, const struct default_load *l, 
 static bool holds_windows(const struct chooser *c, const struct default_load *l, int axis) {
   if (window_along(c, l, axis) >= 0) return false;
   for (int i = 0; i < c->f->t->rank; i++)
-    if (window_along(c, l, i) >= 0 && l->moves >> axis & 1 && l->stride[axis] < l->stride[i])
+    if (window_along(c, l, i) >= 0 && l->depends_on >> axis & 1 && l->stride[axis] < l->stride[i])
       return false;
   return true;
 }
 
 bool chooser_counts_images(const struct chooser *c, int axis) {
-  bool around = axis != c->now.vec;
+  bool around = axis != c->now.vector_axis;
   for (int i = 0; i < c->f->loads; i++) around = around && holds_windows(c, &c->f->load[i], axis);
   return around;
 }
@@ -93,12 +93,12 @@ static bool may_come_often(const struct chooser *c, int bytes) {
 /* It is not in memory; or each image of it stays in the second cache, and of wide windows little is written. */
 static bool is_near(const struct chooser *c, const struct chooser_load *known) {
   double image = known->all;
-  if (!known->far) return true;
+  if (!known->beyond_l3) return true;
   for (int i = 0; i < c->f->t->rank; i++)
     if (chooser_counts_images(c, i)) image /= (double)c->f->t->axes[i].size;
   double written = (double)c->f->points * program_dtype_bytes(c->f->t->dtype);
   return c->f->reduction >= WIDE && image <= (double)c->machine->l2 &&
-         !default_is_far(c->machine, written);
+         !default_is_beyond_l3(c->machine, written);
 }
 
 /* Pixels under the windows of a tile, of which the next one along an axis without rows has most, too. */
@@ -117,7 +117,7 @@ static int64_t strip_of(const struct chooser *c, const struct default_load *l) {
 
 enum chooser_windows chooser_windows(const struct chooser *c) {
   const struct default_facts *f = c->f;
-  int v = c->now.vec;
+  int v = c->now.vector_axis;
   int64_t l1 = c->machine->l1, most = 3 * l1 / 4, pitch;
   bool more = false, strips = true, blocks = v >= 0 && f->t->axes[v].size > c->now.steps;
   if (v < 0 || f->reduction == 1 || f->reduction > DEFAULT_FEW) return WINDOWS_IN_ROWS;
@@ -127,7 +127,7 @@ enum chooser_windows chooser_windows(const struct chooser *c) {
     bool often = may_come_often(c, known->bytes);
     bool near = often ? is_near(c, known) : 2 * known->all <= (double)c->machine->l2;
     int64_t window = l->stride[v] == 1 ? window_of(c, l, &pitch) : 0;
-    if (l->moves >> v & 1 && !near) return WINDOWS_IN_ROWS;
+    if (l->depends_on >> v & 1 && !near) return WINDOWS_IN_ROWS;
     if (!window) continue;
     int64_t lanes = f->t->axes[v].size * known->bytes;
     strips = strips && often && strip_of(c, l) * lanes <= most;
@@ -145,9 +145,9 @@ static double fresh(const struct chooser *c, const struct default_load *l) {
   bool any = false, stay = chooser_windows(c) != WINDOWS_IN_ROWS;
   int next = next_axis(c);
   for (int i = 0; i < c->f->t->rank; i++) {
-    if (i == c->now.vec || l->stride[i] <= 0) continue;
-    int window = chooser_known(c, l)->window[i];
-    int64_t step = chooser_known(c, l)->moved[i], rows = c->now.rows[i];
+    if (i == c->now.vector_axis || l->stride[i] <= 0) continue;
+    int window = chooser_load_of(c, l)->window[i];
+    int64_t step = chooser_load_of(c, l)->window_step[i], rows = c->now.rows[i];
     int64_t size = window < 0 ? 1 : c->f->t->axes[window].size;
     int64_t all = (rows - 1) * step + size, moved = rows * step;
     elements *= (double)((stay || i == next) && moved < all ? moved : all);
@@ -160,7 +160,7 @@ static double fresh(const struct chooser *c, const struct default_load *l) {
  * the window are more than the first cache. */
 static double read_again(const struct chooser *c, const struct default_load *l) {
   int64_t pitch;
-  if (l->stride[c->now.vec] != 1 || window_of(c, l, &pitch) <= c->machine->l1) return 0;
+  if (l->stride[c->now.vector_axis] != 1 || window_of(c, l, &pitch) <= c->machine->l1) return 0;
   if (chooser_windows(c) != WINDOWS_IN_ROWS) return 0;
   return fresh(c, l) * chooser_bytes(c, l);
 }
@@ -168,14 +168,14 @@ static double read_again(const struct chooser *c, const struct default_load *l) 
 /* Cycles of a tile until windows of a short sum have come from beyond the first cache: long ones take
  * longer to compute. From memory comes more at once where a tile has several lines of an image; where it
  * has too many of them, they are not fetched ahead. */
-double chooser_fetching(const struct chooser *c) {
+double chooser_window_fetch(const struct chooser *c) {
   double cycles = 0;
-  if (c->f->reduction == 1 || c->f->reduction > DEFAULT_FEW || c->now.vec < 0) return 0;
+  if (c->f->reduction == 1 || c->f->reduction > DEFAULT_FEW || c->now.vector_axis < 0) return 0;
   for (int i = 0; i < c->f->loads; i++) {
     const struct default_load *l = &c->f->load[i];
     int size = chooser_bytes(c, l);
-    double bytes = chooser_known(c, l)->all;
-    bool far = chooser_known(c, l)->far;
+    double bytes = chooser_load_of(c, l)->all;
+    bool far = chooser_load_of(c, l)->beyond_l3;
     bool parts = far && c->now.steps * size < c->machine->line;
     double more = lines(c, l) - (parts ? STREAMS_OF_PARTS : STREAMS), again = read_again(c, l);
     cycles += far ? FETCHED * fresh(c, l) * size : READ_AGAIN * again;

@@ -16,7 +16,8 @@ enum { SHORTEST = 4 }; /* lanes that are worth a vector */
 
 /* Own axes and reductions in the order of the program. */
 static struct default_tile untiled(const struct program_tensor *t) {
-  struct default_tile tile = {.vec = -1, .steps = 1, .together = 1, .blocked = -1, .slide = -1};
+  struct default_tile tile = {
+      .vector_axis = -1, .steps = 1, .cache_block = 1, .block_axis = -1, .sliding = -1};
   for (int i = 0; i < t->rank + t->reductions; i++) tile.order[i] = i;
   for (int i = 0; i < t->rank; i++) tile.rows[i] = 1;
   return tile;
@@ -26,45 +27,45 @@ static struct default_tile untiled(const struct program_tensor *t) {
 static void add_lanes(const struct default_facts *f, const struct machine *machine,
                       struct default_tile *tile) {
   int last = f->t->rank - 1;
-  if (last < 0 || f->many || f->asked >> last & 1 || f->bounds >> last & 1) return;
+  if (last < 0 || f->truncated || f->guarded >> last & 1 || f->bounds_reduction >> last & 1) return;
   if (f->t->rank + f->t->reductions == SCHEDULE_DEPTH) return;
   for (int i = 0; i < f->loads; i++) {
     const struct default_load *l = &f->load[i];
-    if (l->twisted >> last & 1 || l->stride[last] > 1 || l->stride[last] < 0) return;
+    if (l->non_affine >> last & 1 || l->stride[last] > 1 || l->stride[last] < 0) return;
   }
   int64_t size = f->t->axes[last].size;
   int lanes = default_lanes(f->t, machine);
-  for (int64_t steps = lanes; steps >= SHORTEST && tile->vec < 0; steps /= 2)
+  for (int64_t steps = lanes; steps >= SHORTEST && tile->vector_axis < 0; steps /= 2)
     if (size % steps == 0) {
-      tile->vec = last;
+      tile->vector_axis = last;
       tile->steps = steps;
     }
 }
 
 static void add_plain(struct default_maker *m, int stage) {
   struct default_facts f;
-  default_facts(m->p, stage, m->kept, &f);
-  struct default_plan plan = {.tile = untiled(f.t), .reader = -1};
+  default_facts(m->p, stage, m->layout, &f);
+  struct default_plan plan = {.tile = untiled(f.t), .consumer = -1};
   plan.tile.cycles = m->machine ? (double)f.points * (double)f.reduction : 0;
   if (m->machine) add_lanes(&f, m->machine, &plan.tile);
-  default_tiled(m, &f, &plan);
+  default_tiled_nest(m, &f, &plan);
 }
 
 static void add_planned(struct default_maker *m, const struct default_plans *all, int stage) {
   const struct default_plan *plan = &all->plan[stage];
   struct default_facts f;
   int tile = stage;
-  if (plan->kind == DEFAULT_UNUSED || plan->kind == DEFAULT_DEFERRED) return;
+  if (plan->kind == DEFAULT_UNUSED || plan->kind == DEFAULT_FUSED_PRODUCER) return;
   if (plan->kind == DEFAULT_BUFFERED) return;
-  if (plan->kind == DEFAULT_WITHIN)
-    for (tile = 0; all->plan[tile].reader != stage;) tile++;
-  default_facts(m->p, tile, m->kept, &f);
-  if (plan->kind == DEFAULT_LONG)
-    default_long(m, &f, plan);
-  else if (plan->kind == DEFAULT_ALONG)
-    default_reduced_along(m, &f, plan);
+  if (plan->kind == DEFAULT_FUSED_CONSUMER)
+    for (tile = 0; all->plan[tile].consumer != stage;) tile++;
+  default_facts(m->p, tile, m->layout, &f);
+  if (plan->kind == DEFAULT_FLAT)
+    default_flat_nest(m, &f, plan);
+  else if (plan->kind == DEFAULT_HORIZONTAL)
+    default_horizontal_nest(m, &f, plan);
   else
-    default_tiled(m, &f, &all->plan[tile]);
+    default_tiled_nest(m, &f, &all->plan[tile]);
 }
 
 /* What stands between the stages of a group reads none of them: it comes first. */
@@ -82,7 +83,7 @@ static void add_group(struct default_maker *m, const struct default_plans *all, 
       done[i] = true;
     }
   }
-  m->around = 0;
+  m->enclosing = 0;
 }
 
 static void add_all(struct default_maker *m, const struct default_plans *all) {
@@ -105,8 +106,9 @@ static struct schedule *plain(const struct program *p, const char *name,
   struct default_plans all;
   struct machine any = {.vector_bytes = 16, .registers = 16, .l2 = 1 << 20};
   default_plan_all(&all, p, &any, (struct default_mode){0});
-  for (int i = 0; i < p->tensors.count; i++) default_keep_plain(&p->tensors.data[i], &all.kept[i]);
-  struct default_maker m = {.p = p, .s = schedule_new(name), .machine = machine, .kept = all.kept};
+  for (int i = 0; i < p->tensors.count; i++) default_row_major(&p->tensors.data[i], &all.layout[i]);
+  struct default_maker m = {
+      .p = p, .s = schedule_new(name), .machine = machine, .layout = all.layout};
   for (int i = 0; i < p->tensors.count; i++)
     if (all.plan[i].kind != DEFAULT_UNUSED) add_plain(&m, i);
   mem_free(m.meanings.data);
@@ -119,21 +121,21 @@ static void plan_mode(struct default_plans *out, const struct program *p,
                       const struct machine *machine, struct default_mode mode, bool rows) {
   default_plan_all(out, p, machine, mode);
   if (rows) default_share_rows(out);
-  if (rows && !mode.wish) default_buffer_stages(out);
+  if (rows && !mode.constraint) default_buffer_stages(out);
 }
 
 /* In the mode that it is kept by, or that takes less. */
 static void plan_best(struct default_plans *out, const struct program *p,
                       const struct machine *machine, struct default_mode mode,
-                      enum default_keeps kept, bool rows) {
+                      enum default_layout_mode kept, bool rows) {
   bool matters = false;
   struct default_plans told;
-  mode.told = kept == KEPT_AS_TOLD;
-  mode.matters = kept == KEPT_EITHER ? &matters : NULL;
+  mode.program_layout = kept == LAYOUT_OF_PROGRAM;
+  mode.layout_matters = kept == LAYOUT_EITHER ? &matters : NULL;
   plan_mode(out, p, machine, mode, rows);
-  out->mode.matters = mode.matters = NULL;
+  out->mode.layout_matters = mode.layout_matters = NULL;
   if (!matters) return;
-  mode.told = true;
+  mode.program_layout = true;
   plan_mode(&told, p, machine, mode, rows);
   if (default_plan_cycles(&told) < default_plan_cycles(out)) {
     struct default_plans other = *out;
@@ -144,7 +146,7 @@ static void plan_best(struct default_plans *out, const struct program *p,
 }
 
 double default_cycles(const struct program *p, const struct machine *machine,
-                      enum default_keeps kept) {
+                      enum default_layout_mode kept) {
   struct default_plans all;
   plan_best(&all, p, machine, (struct default_mode){0}, kept, true);
   double cycles = default_plan_cycles(&all);
@@ -156,7 +158,7 @@ static struct schedule *tiled(const struct default_plans *all) {
   struct default_maker m = {.p = all->p,
                             .s = schedule_new("heuristic"),
                             .machine = all->machine,
-                            .kept = all->kept,
+                            .layout = all->layout,
                             .shared = all->shared,
                             .plan = all->plan};
   add_all(&m, all);
@@ -180,17 +182,17 @@ static bool is_legal(const struct program *p, const struct schedule *s,
 }
 
 static struct schedule *wished(const struct program *p, const struct machine *machine,
-                               const struct default_wish *wish, bool rows,
+                               const struct default_constraint *wish, bool rows,
                                struct default_made *out) {
   struct default_plans all;
   struct default_facts f;
   struct schedule *s = NULL;
-  plan_best(&all, p, machine, (struct default_mode){.wish = wish}, KEPT_EITHER, rows);
-  out->stage = all.wished;
-  if (all.wished >= 0) {
-    out->tile = all.plan[all.wished].tile;
-    default_facts(p, all.wished, all.kept, &f);
-    if (default_is_wished(&f, &out->tile, wish)) s = tiled(&all);
+  plan_best(&all, p, machine, (struct default_mode){.constraint = wish}, LAYOUT_EITHER, rows);
+  out->stage = all.constrained;
+  if (all.constrained >= 0) {
+    out->tile = all.plan[all.constrained].tile;
+    default_facts(p, all.constrained, all.layout, &f);
+    if (default_meets_constraint(&f, &out->tile, wish)) s = tiled(&all);
   }
   default_plan_free(&all);
   if (!s || is_legal(p, s, machine)) return s;
@@ -198,15 +200,16 @@ static struct schedule *wished(const struct program *p, const struct machine *ma
   return NULL;
 }
 
-struct schedule *schedule_wished(const struct program *p, const struct machine *machine,
-                                 const struct default_wish *wish, struct default_made *out) {
+struct schedule *schedule_constrained(const struct program *p, const struct machine *machine,
+                                      const struct default_constraint *wish,
+                                      struct default_made *out) {
   struct schedule *s = wished(p, machine, wish, true, out);
   return s ? s : wished(p, machine, wish, false, out);
 }
 
 /* Sets `tree` where the schedule was bound to choose it, NULL elsewhere. */
 static struct schedule *heuristic_of(const struct program *p, const struct machine *machine,
-                                     enum default_keeps kept, struct loop_tree **tree) {
+                                     enum default_layout_mode kept, struct loop_tree **tree) {
   struct default_plans all;
   struct schedule *family = default_winograd(p, machine);
   if (!family) family = default_odd_rows(p, machine);
@@ -227,14 +230,14 @@ struct schedule *schedule_default(const struct program *p, bool heuristic,
                                   const struct machine *machine) {
   struct loop_tree *tree;
   if (!heuristic || !machine) return plain(p, heuristic ? "heuristic" : "naive", NULL);
-  struct schedule *s = heuristic_of(p, machine, KEPT_EITHER, &tree);
+  struct schedule *s = heuristic_of(p, machine, LAYOUT_EITHER, &tree);
   loop_tree_free(tree);
   return s;
 }
 
-canvas_status default_bind_kept(canvas_context *ctx, const struct program *p,
-                                const struct machine *machine, enum default_keeps kept,
-                                struct schedule **schedule, struct loop_tree **tree) {
+canvas_status default_bind_layout(canvas_context *ctx, const struct program *p,
+                                  const struct machine *machine, enum default_layout_mode kept,
+                                  struct schedule **schedule, struct loop_tree **tree) {
   *schedule = heuristic_of(p, machine, kept, tree);
   if (*tree) return CANVAS_OK;
   canvas_status status = loop_tree_bind(ctx, p, *schedule, machine, tree);

@@ -5,10 +5,8 @@
 #include <stdlib.h>
 
 #include "cost/cost_parts.h"
+#include "cost/policy.h"
 #include "program/program_cost.h"
-
-static const double SHARE = 0.25; /* of the third cache: other cores use it, too */
-static const double APART = 0.15; /* the part of the shorter time that does not overlap */
 
 /* ---- what is prepared ------------------------------------------------------------------------- */
 
@@ -68,7 +66,7 @@ static double fetch(struct cost_walk *w, int stage, struct cost_parts *out) {
   double into_l1 = nest_traffic(w, stage, (double)m->l1, LINE);
   double into_l2 = nest_traffic(w, stage, (double)m->l2, PAIR);
   double into_l3 = into_l2;
-  if (m->l3) into_l3 = fmin(into_l2, nest_traffic(w, stage, SHARE * (double)m->l3, PAIR));
+  if (m->l3) into_l3 = fmin(into_l2, nest_traffic(w, stage, COST_L3_SHARE * (double)m->l3, PAIR));
   out->l2 = (fmax(0, into_l1 - into_l2) + nest_crowding(w, stage)) / r->l2 / r->hertz;
   out->l3 = (into_l2 - into_l3) / r->l3 / r->hertz;
   out->memory = into_l3 / r->memory / r->hertz;
@@ -82,7 +80,7 @@ static struct cost_parts stage_cost(struct cost_walk *w, int stage) {
   out.compute = c.compute / w->rates->hertz;
   out.loads = c.loads / w->rates->hertz;
   out.waits = c.waits / w->rates->hertz;
-  out.seconds = fmax(fetched, computed) + APART * fmin(fetched, computed);
+  out.seconds = fmax(fetched, computed) + COST_NOT_OVERLAPPED * fmin(fetched, computed);
   return out;
 }
 
@@ -107,7 +105,8 @@ static canvas_status check_sizes(canvas_context *ctx, const struct loop_tree *tr
 static canvas_status cost_all(canvas_context *ctx, const struct loop_tree *tree,
                               const struct rates *rates, struct schedule_cost *out) {
   struct cost_walk w;
-  if (tree->open) return fail(ctx, CANVAS_BAD_INPUT, "the schedule has holes, give them numbers");
+  if (tree->open_holes)
+    return fail(ctx, CANVAS_BAD_INPUT, "the schedule has holes, give them numbers");
   TRY(check_sizes(ctx, tree));
   walk_open(&w, tree, rates);
   for (int i = 0; i < tree->count; i++) {

@@ -58,7 +58,7 @@ canvas_status sketches_of(canvas_context *ctx, const struct program *p,
 void sketches_free(struct sketches *s);
 
 /* sketch_open.c: numbers of the schedule that was made under the wish become choices. */
-void sketch_open(const struct default_made *made, const struct default_wish *wish,
+void sketch_open(const struct default_made *made, const struct default_constraint *wish,
                  const struct machine *machine);
 
 /* sketch_buffer.c: the stage is computed for one block of rows at a time, kept with the rows innermost (`across`) or

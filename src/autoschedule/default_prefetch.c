@@ -20,9 +20,10 @@ static double bytes_of(const struct default_facts *f, int tensor) {
 static bool comes_late(const struct default_facts *f, const struct machine *m,
                        const struct default_tile *tile, const struct default_load *l) {
   double bytes = bytes_of(f, l->tensor), products = (double)f->points * (double)f->reduction;
-  bool still = !(l->moves >> tile->vec & 1) || (l->block[tile->vec] && !l->stride[tile->vec]);
-  if (!still || l->twisted || l->rare) return false;
-  return default_is_far(m, bytes) && bytes >= bytes_of(f, f->stage) &&
+  bool still = !(l->depends_on >> tile->vector_axis & 1) ||
+               (l->block[tile->vector_axis] && !l->stride[tile->vector_axis]);
+  if (!still || l->non_affine || l->cold) return false;
+  return default_is_beyond_l3(m, bytes) && bytes >= bytes_of(f, f->stage) &&
          products <= FEW_PRODUCTS * (double)program_elements(f->p, l->tensor);
 }
 
@@ -33,18 +34,19 @@ static int64_t step_of(const struct default_facts *f, const struct default_tile 
   return l->stride[axis] * rows * program_dtype_bytes(f->p->tensors.data[l->tensor].dtype);
 }
 
-struct default_ahead default_rows_ahead(const struct default_facts *f, const struct machine *m,
-                                        const struct default_tile *tile) {
-  struct default_ahead ahead = {.axis = -1};
-  bool alone = tile->blocked < 0 && !tile->streams && !tile->part && !tile->open;
-  if (!m || !alone || tile->vec < 0 || f->reduction == 1) return ahead;
+struct default_prefetch default_prefetch_rows(const struct default_facts *f,
+                                              const struct machine *m,
+                                              const struct default_tile *tile) {
+  struct default_prefetch ahead = {.axis = -1};
+  bool alone = tile->block_axis < 0 && !tile->streams && !tile->k_block && !tile->symbolic;
+  if (!m || !alone || tile->vector_axis < 0 || f->reduction == 1) return ahead;
   for (int i = 0; i < f->loads; i++) {
     const struct default_load *l = &f->load[i];
     if (!comes_late(f, m, tile, l)) continue;
     for (int j = f->t->rank - 1; j >= 0; j--) {
       int axis = tile->order[j];
       int64_t step = step_of(f, tile, l, axis);
-      if (axis == tile->vec || step <= 0 || step > MOST_AHEAD) continue;
+      if (axis == tile->vector_axis || step <= 0 || step > MOST_AHEAD) continue;
       if (f->t->axes[axis].size <= tile->rows[axis]) continue;
       ahead.axis = axis;
       ahead.steps = step < LEAST_AHEAD ? (int)(LEAST_AHEAD / step) : 1;

@@ -11,7 +11,7 @@ static double work_of(const struct program *p, int stage) {
   return points;
 }
 
-int default_wished_stage(const struct program *p, const bool *needed) {
+int default_constrained_stage(const struct program *p, const bool *needed) {
   int best = -1;
   for (int i = 0; i < p->tensors.count; i++) {
     const struct program_tensor *t = &p->tensors.data[i];
@@ -26,41 +26,42 @@ int default_wished_stage(const struct program *p, const bool *needed) {
 /* ---- kinds of tiles ---- */
 
 static void kind_of(const struct default_facts *f, const struct default_tile *tile,
-                    struct default_wish *out) {
+                    struct default_constraint *out) {
   int rows = 0;
-  *out = (struct default_wish){.tile = true, .steps = tile->vec < 0 ? 1 : tile->steps};
-  if (tile->vec >= 0) strcpy(out->lanes, f->t->axes[tile->vec].name);
+  *out =
+      (struct default_constraint){.tile = true, .steps = tile->vector_axis < 0 ? 1 : tile->steps};
+  if (tile->vector_axis >= 0) strcpy(out->lanes, f->t->axes[tile->vector_axis].name);
   for (int i = 0; i < f->t->rank && rows < 2; i++)
-    if (i != tile->vec && tile->rows[i] > 1) strcpy(out->rows[rows++], f->t->axes[i].name);
+    if (i != tile->vector_axis && tile->rows[i] > 1) strcpy(out->rows[rows++], f->t->axes[i].name);
 }
 
-static bool same_kind(const struct default_wish *a, const struct default_wish *b) {
+static bool same_kind(const struct default_constraint *a, const struct default_constraint *b) {
   return a->steps == b->steps && !strcmp(a->lanes, b->lanes) && !strcmp(a->rows[0], b->rows[0]) &&
          !strcmp(a->rows[1], b->rows[1]);
 }
 
-bool default_is_wished(const struct default_facts *f, const struct default_tile *tile,
-                       const struct default_wish *wish) {
-  struct default_wish kind;
+bool default_meets_constraint(const struct default_facts *f, const struct default_tile *tile,
+                              const struct default_constraint *wish) {
+  struct default_constraint kind;
   if (!wish->tile) return true;
   kind_of(f, tile, &kind);
   return same_kind(&kind, wish);
 }
 
-bool chooser_wants(const struct chooser *c) {
-  const struct default_wish *wish = c->options.wish;
-  return !wish || default_is_wished(c->f, &c->now, wish);
+bool chooser_meets_constraint(const struct chooser *c) {
+  const struct default_constraint *wish = c->options.constraint;
+  return !wish || default_meets_constraint(c->f, &c->now, wish);
 }
 
-void chooser_note(struct chooser *c) {
-  struct default_wishes *all = c->options.wish->seen;
-  struct default_wish kind;
+void chooser_keep_candidate(struct chooser *c) {
+  struct default_candidates *all = c->options.constraint->candidates;
+  struct default_constraint kind;
   kind_of(c->f, &c->now, &kind);
   for (int i = 0; i < all->count; i++) {
-    struct default_wished *w = &all->data[i];
-    if (!same_kind(&w->wish, &kind)) continue;
+    struct default_candidate *w = &all->data[i];
+    if (!same_kind(&w->constraint, &kind)) continue;
     if (c->now.cycles < w->cycles) w->cycles = c->now.cycles;
     return;
   }
-  VEC_PUSH(all, ((struct default_wished){kind, c->now.cycles}));
+  VEC_PUSH(all, ((struct default_candidate){kind, c->now.cycles}));
 }

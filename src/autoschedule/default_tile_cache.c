@@ -46,11 +46,11 @@ static void add_real(struct key *k, double real) {
 static struct default_options that_matter(const struct default_facts *f, struct default_options o) {
   bool plain = false, asked = false;
   for (int i = 0; i < f->loads; i++) {
-    plain = plain || f->load[i].plain;
-    asked = asked || f->load[i].asked;
+    plain = plain || f->load[i].packable;
+    asked = asked || f->load[i].guarded;
   }
   o.pack = o.pack && plain;
-  o.stored = o.stored && !o.inner;
+  o.stored = o.stored && !o.free_layout;
   o.split = o.split && asked && f->reduction == 1;
   return o;
 }
@@ -66,12 +66,12 @@ static int first_of_tensor(const struct default_facts *f, int load) {
 static void add_load(struct key *k, const struct default_facts *f, int load, bool pack) {
   const struct default_load *l = &f->load[load];
   const struct program_tensor *t = &f->p->tensors.data[l->tensor];
-  bool constant = pack && t->constant, plain = pack && l->plain;
+  bool constant = pack && t->constant, plain = pack && l->packable;
   add(k, first_of_tensor(f, load));
   add(k, program_elements(f->p, l->tensor));
-  add(k, (int64_t)t->dtype << 3 | constant << 2 | plain << 1 | l->rare);
-  add_two(k, l->twisted, l->moves);
-  add_two(k, l->asked, pack ? l->inner : 0);
+  add(k, (int64_t)t->dtype << 3 | constant << 2 | plain << 1 | l->cold);
+  add_two(k, l->non_affine, l->depends_on);
+  add_two(k, l->guarded, pack ? l->inner : 0);
   add(k, pack ? l->outer : 0);
   for (int i = 0; i < f->t->rank + f->t->reductions; i++) {
     add(k, l->stride[i]);
@@ -84,9 +84,9 @@ static void add_facts(struct key *k, const struct default_facts *f, bool pack) {
   const struct program_tensor *t = f->t;
   add(k, (int64_t)t->rank << 32 | t->reductions);
   add(k, (int64_t)t->dtype << 16 | t->reducer << 8 | f->p->nodes.data[t->body].op);
-  add_two(k, f->asked, f->rough);
-  add_two(k, f->bounds, (uint32_t)f->operations);
-  add(k, (int64_t)f->loads << 3 | f->many << 2 | f->phased << 1 | f->bordered);
+  add_two(k, f->guarded, f->non_monotone);
+  add_two(k, f->bounds_reduction, (uint32_t)f->operations);
+  add(k, (int64_t)f->loads << 3 | f->truncated << 2 | f->periodic << 1 | f->has_boundary);
   add(k, f->points);
   add(k, f->reduction);
   for (int i = 0; i < t->rank + t->reductions; i++) {
@@ -96,8 +96,9 @@ static void add_facts(struct key *k, const struct default_facts *f, bool pack) {
   }
   for (int i = 0; i < t->rank; i++) {
     add(k, f->order[i]);
-    add(k, t->reductions ? f->out[i] == 1 : f->out[i]); /* no more is asked of a sum */
-    add_real(k, f->inside[i]);
+    add(k,
+        t->reductions ? f->out_stride[i] == 1 : f->out_stride[i]); /* no more is asked of a sum */
+    add_real(k, f->inside_share[i]);
   }
   for (int i = 0; i < f->loads; i++) add_load(k, f, i, pack);
 }
@@ -107,9 +108,9 @@ static void add_rest(struct key *k, const struct machine *m, struct default_opti
   add(k, m->line);
   add(k, m->l1);
   add(k, m->l2);
-  add_two(k, o.turned, o.outside);
+  add_two(k, o.non_affine, o.outside);
   add(k, o.lanes);
-  add(k, o.pack << 4 | o.inner << 3 | o.parts << 2 | o.stored << 1 | o.split);
+  add(k, o.pack << 4 | o.free_layout << 3 | o.k_blocking << 2 | o.stored << 1 | o.split);
 }
 
 /* Two halves, so that products of one need not wait for those of the other. */
@@ -137,7 +138,7 @@ void default_choose_tile(const struct default_facts *f, const struct machine *ma
   key.count = 0;
   key.full = false;
   options = that_matter(f, options);
-  if (!options.wish) {
+  if (!options.constraint) {
     add_rest(&key, machine, options);
     add_facts(&key, f, options.pack);
   }
@@ -157,7 +158,7 @@ void default_choose_tile(const struct default_facts *f, const struct machine *ma
   }
 }
 
-void default_forget(void) {
+void default_clear_cache(void) {
   if (pthread_mutex_lock(&in_use)) return;
   for (int i = 0; i < SLOTS; i++) slots[i].key.count = 0;
   pthread_mutex_unlock(&in_use);

@@ -23,15 +23,16 @@ static double bytes_of_step(const struct chooser *c, int load) {
   for (int i = 0; i < load; i++)
     if (c->f->load[i].tensor == l->tensor) return 0;
   for (int i = 0; i < c->f->t->rank; i++)
-    if (l->moves >> i & 1 && !default_moves_all(c->f, i)) bytes *= (double)c->f->t->axes[i].size;
+    if (l->depends_on >> i & 1 && !default_all_depend_on(c->f, i))
+      bytes *= (double)c->f->t->axes[i].size;
   return bytes;
 }
 
 /* Other tiles load the same. */
 static bool is_shared(const struct chooser *c, const struct default_load *l) {
   for (int i = 0; i < c->f->t->rank; i++) {
-    int64_t steps = i == c->now.vec ? c->now.steps : c->now.rows[i];
-    if (!(l->moves >> i & 1) && c->f->t->axes[i].size > steps) return true;
+    int64_t steps = i == c->now.vector_axis ? c->now.steps : c->now.rows[i];
+    if (!(l->depends_on >> i & 1) && c->f->t->axes[i].size > steps) return true;
   }
   return false;
 }
@@ -62,10 +63,12 @@ static bool is_lost(const struct chooser *c) {
 static int long_axis(const struct default_facts *f) {
   int axis = -1;
   if (f->t->dtype != PROGRAM_F32 && f->t->dtype != PROGRAM_F64) return -1;
-  if (f->asked || f->rough || f->bounds || f->many || f->phased || f->loads < 2) return -1;
+  if (f->guarded || f->non_monotone || f->bounds_reduction || f->truncated || f->periodic ||
+      f->loads < 2)
+    return -1;
   if (f->t->reducer != REDUCE_SUM || f->operations > 1) return -1;
   for (int i = 0; i < f->loads; i++)
-    if (f->load[i].twisted || f->load[i].rare) return -1;
+    if (f->load[i].non_affine || f->load[i].cold) return -1;
   for (int i = f->t->rank; i < f->t->rank + f->t->reductions; i++) {
     if (f->t->axes[i].size == 1) continue;
     if (axis >= 0 || f->t->axes[i].low >= 0) return -1;
@@ -87,15 +90,15 @@ static int64_t steps_of_part(const struct chooser *c, int axis) {
   return size % steps ? most : steps;
 }
 
-bool default_has_parts(const struct default_facts *f) {
+bool default_may_k_block(const struct default_facts *f) {
   int axis = long_axis(f);
   return axis >= 0 && f->t->axes[axis].size > SHORTEST;
 }
 
-bool chooser_part(const struct chooser *c, struct chooser_part *out) {
+bool chooser_find_k_block(const struct chooser *c, struct chooser_k_block *out) {
   struct chooser best = chooser_of_best(c);
   int axis = long_axis(c->f);
-  if (axis < 0 || !c->options.parts || c->best.vec < 0) return false;
+  if (axis < 0 || !c->options.k_blocking || c->best.vector_axis < 0) return false;
   out->steps = steps_of_part(&best, axis);
   if (!out->steps) return false;
   out->count = (double)c->f->t->axes[axis].size / (double)out->steps;

@@ -18,32 +18,32 @@ enum {
   SUMS = 4         /* the fewest partial sums */
 };
 
-int default_along(const struct default_facts *f, const struct machine *machine) {
+int default_horizontal_axis(const struct default_facts *f, const struct machine *machine) {
   const struct program_tensor *t = f->t;
   if (t->dtype != PROGRAM_F32 && t->dtype != PROGRAM_F64) return -1;
   int64_t lanes = default_lanes(f->t, machine);
   int64_t least = machine->vector_bytes <= NARROW ? LONG_ENOUGH * lanes : lanes;
-  if (f->asked || f->rough || f->bounds || default_rows_share(f)) return -1;
+  if (f->guarded || f->non_monotone || f->bounds_reduction || default_rows_share(f)) return -1;
   for (int i = 0; i < t->rank + t->reductions; i++)
     if (t->axes[i].low >= 0) return -1;
   for (int i = t->rank; i < t->rank + t->reductions; i++) {
     int64_t size = t->axes[i].size;
     /* the lanes are summed up seldom, or no partial sums divide it */
     bool pays = f->reduction == size || size >= WHOLE * lanes || size % SUMS;
-    if (size % lanes && size >= least && pays && default_is_straight(f, i) &&
-        !default_has_other_lanes(f, i))
+    if (size % lanes && size >= least && pays && default_is_unit_stride(f, i) &&
+        !default_has_other_vector_axis(f, i))
       return i;
   }
   return -1;
 }
 
-int64_t default_along_steps(const struct default_facts *f, const struct machine *machine) {
+int64_t default_horizontal_steps(const struct default_facts *f, const struct machine *machine) {
   return default_lanes(f->t, machine) * (f->operations >= DEFAULT_CALLS ? FUNCTIONS : WHOLE);
 }
 
-double default_along_cycles(const struct default_facts *f, const struct machine *machine,
-                            int axis) {
-  int64_t size = f->t->axes[axis].size, steps = default_along_steps(f, machine);
+double default_horizontal_cycles(const struct default_facts *f, const struct machine *machine,
+                                 int axis) {
+  int64_t size = f->t->axes[axis].size, steps = default_horizontal_steps(f, machine);
   double work = f->loads > f->operations ? f->loads : f->operations;
   double row =
       (double)up(size, default_lanes(f->t, machine)) * work / 2 + LANES * (double)up(size, steps);
