@@ -21,7 +21,7 @@
 /* Such as `if 1 <= h && h < 8 then X[h-1] else 0`. */
 static bool is_zero_outside(const struct program *p, int node) {
   const struct px_node *n = &p->nodes.data[node];
-  if (n->op != PX_SELECT || !asks_indices(p, n->arg[0])) return false;
+  if (n->op != PX_SELECT || !is_index_condition(p, n->arg[0])) return false;
   const struct px_node *zero = &p->nodes.data[n->arg[2]];
   return zero->op == PX_NUMBER && zero->number == 0 && p->nodes.data[n->arg[1]].op == PX_LOAD;
 }
@@ -30,7 +30,7 @@ static bool is_zero_outside(const struct program *p, int node) {
 static bool is_padding(const struct program *p, int stage, int consumer) {
   const struct program_tensor *t = &p->tensors.data[stage];
   if (t->is_input || t->reductions || is_output(p, stage)) return false;
-  return is_zero_outside(p, t->body) && is_read_by_one(p, stage, consumer);
+  return is_zero_outside(p, t->body) && is_only_consumer(p, stage, consumer);
 }
 
 static bool is_mostly_inside(const struct program *p, int stage, int condition) {

@@ -16,7 +16,7 @@
 static int guarded_load(const struct program *p, int expr) {
   const struct px_node *n = &p->nodes.data[expr];
   if (n->op == PX_LOAD) return n->sort == PX_VALUE ? expr : -1;
-  if (n->op != PX_SELECT || !asks_indices(p, n->arg[0])) return -1;
+  if (n->op != PX_SELECT || !is_index_condition(p, n->arg[0])) return -1;
   int branch = p->nodes.data[n->arg[1]].op == PX_NUMBER ? n->arg[2] : n->arg[1];
   int other = branch == n->arg[1] ? n->arg[2] : n->arg[1];
   return p->nodes.data[other].op == PX_NUMBER ? guarded_load(p, branch) : -1;
@@ -124,7 +124,7 @@ static int gathered_stage(const struct default_plans *all, int stage) {
 static struct program *transposed(const struct program *p, int stage, int last) {
   char name[PROGRAM_NAME];
   editor_name(p, p->tensors.data[stage].name, "_t", name);
-  return program_turned(p, stage, last, name);
+  return program_transposed(p, stage, last, name);
 }
 
 /* The program with the fastest layout of the stage; NULL if its own is the fastest. */

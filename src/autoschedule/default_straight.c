@@ -28,7 +28,7 @@ bool editor_straighten(struct editor *e, int *skip) {
     if (!tiled || p->tensors.data[i].reductions) continue;
     default_facts(p, i, all->layout, &f);
     if (!f.truncated) node = non_affine_load(&f, &left);
-    if (node >= 0) out = program_straight(p, i, node, f.order[f.t->rank - 1]);
+    if (node >= 0) out = program_split_load(p, i, node, f.order[f.t->rank - 1]);
   }
   if (out)
     editor_take(e, out);

@@ -6,7 +6,7 @@
 #include "bind/loop_tree.h"
 #include "code/code.h"
 
-/* The code is yours until code_free. CANVAS_BAD_INPUT: a loop has no number (tree->open), or an expression or the
+/* The code is yours until code_free. CANVAS_BAD_INPUT: a loop has no number (tree->open_holes), or an expression or the
  * code becomes too large. */
 canvas_status code_build(canvas_context *ctx, const struct loop_tree *tree, struct code **out);
 

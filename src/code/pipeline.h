@@ -18,7 +18,7 @@ extern const struct code_pass code_passes[]; /* in order; the last row has no na
 
 /* The code of a bound schedule after the pass `after`: NULL after all passes, "build" before the first. The
  * code is yours until code_free. CANVAS_BAD_INPUT: a pass that is not known, a loop without a number
- * (tree->open), or code that becomes too large. */
+ * (tree->open_holes), or code that becomes too large. */
 canvas_status pipeline_run(canvas_context *ctx, const struct loop_tree *tree, const char *after,
                            struct code **out);
 

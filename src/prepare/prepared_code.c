@@ -1,4 +1,4 @@
-/* NAME_prepare and NAME in one text. See prepared_code.h. */
+/* Prints NAME_prepare and NAME into one text. See prepared_code.h. */
 #include "prepare/prepared_code.h"
 
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static canvas_status emit_one(canvas_context *ctx, const struct loop_tree *tree,
   return status;
 }
 
-/* NAME_prepare and NAME, one text after the other; or the header of both. */
+/* Prints NAME_prepare, then NAME; or the header of both. */
 static canvas_status emit_prepared(canvas_context *ctx, const struct prepared *p,
                                    const struct emit_options *given, bool header,
                                    struct buf *text) {

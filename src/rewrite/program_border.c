@@ -1,14 +1,20 @@
-/* A product of what is 0 beyond a border is computed within the border only. See program_edit.h.
+/* The edit `border`: multiplies a zero-padded value inside its condition only. The condition then
+ * encloses the whole product, so code can skip the padding.
  *
- *     (if 1 <= h && h < 57 then X[h-1] else 0) * W[k]   ->   if 1 <= h && h < 57 then X[h-1] * W[k] else 0
+ *     Y[k:32, h:56] = (if 1 <= h+kh && h+kh < 57 then X[c, h+kh-1] else 0) * W[k, c, kh]
+ *                     // sum c:64, kh:3         (one line in a file)
+ * `border Y` ->
+ *     Y[k:32, h:56] = if 1 <= h+kh && h+kh < 57 then X[c, h+kh-1] * W[k, c, kh] else 0
+ *                     // sum c:64, kh:3
  *
- * With a stage for what is beyond it, a sum adds up the products with 0 there: one number for all channels,
- * which is 0, or nan where a weight is not finite.
+ * The padding now gives 0 where 0 * W was nan, for an infinite or nan weight. `border Y as Z` keeps
+ * the nan: stage Z sums the products 0 * W, and Y adds each of them once. Z is small: one element
+ * per tap and output channel.
  *
- *     Y = (if 1 <= h+k && h+k < 57 then X[h+k-1, c] else 0) * W[k, c] // sum k:3, c:64
- *
- *     Z[k:3] = 0 * W[k, c] // sum c:64
- *     Y = if 1 <= h+k && h+k < 57 then X[h+k-1, c] * W[k, c] else (if c < 1 then Z[k] else 0) // sum k:3, c:64
+ * `border Y as Z` ->
+ *     Z[kh:3, k:32] = 0 * W[k, c, kh] // sum c:64
+ *     Y[k:32, h:56] = if 1 <= h+kh && h+kh < 57 then X[c, h+kh-1] * W[k, c, kh]
+ *                     else if c < 1 then Z[kh, k] else 0 // sum c:64, kh:3
  */
 #include "program/affine.h"
 #include "rewrite/program_rebuild.h"
@@ -18,63 +24,66 @@ static bool is_zero(const struct program *p, int expr) {
   return n->op == PX_NUMBER && n->number == 0;
 }
 
-/* `if CONDITION then X else 0`, or the other way round, of a condition of indices. */
-static bool has_border(const struct program *p, int expr) {
+/* Whether the value is zero padded: `if CONDITION then X else 0` with an index condition, or with
+ * the branches swapped. */
+static bool is_padded(const struct program *p, int expr) {
   const struct px_node *n = &p->nodes.data[expr];
-  return n->op == PX_SELECT && n->sort == PX_VALUE && asks_indices(p, n->arg[0]) &&
+  return n->op == PX_SELECT && n->sort == PX_VALUE && is_index_condition(p, n->arg[0]) &&
          is_zero(p, n->arg[1]) != is_zero(p, n->arg[2]);
 }
 
-static int border_product(struct program *p, int a, int b, int beyond);
+static int sink_product(struct program *p, int a, int b, int beyond);
 
-/* What has the border, times the other. */
-static int within(struct program *p, int border, int other, bool first, int beyond) {
+/* The product of a padded value and another one, inside the select. `first`: the padded one is the
+ * left factor. */
+static int sink_into(struct program *p, int border, int other, bool first, int beyond) {
   const struct px_node n = p->nodes.data[border]; /* a copy: the array may move */
   int at = is_zero(p, n.arg[1]) ? 2 : 1, arg[3] = {n.arg[0], n.arg[1], n.arg[2]};
   arg[at] =
-      first ? border_product(p, arg[at], other, beyond) : border_product(p, other, arg[at], beyond);
+      first ? sink_product(p, arg[at], other, beyond) : sink_product(p, other, arg[at], beyond);
   if (beyond >= 0) arg[3 - at] = beyond;
   return p->failed ? -1 : px_select(p, arg[0], arg[1], arg[2]);
 }
 
-static int border_product(struct program *p, int a, int b, int beyond) {
+static int sink_product(struct program *p, int a, int b, int beyond) {
   if (p->failed) return -1;
-  if (has_border(p, a)) return within(p, a, b, true, beyond);
-  if (has_border(p, b)) return within(p, b, a, false, beyond);
+  if (is_padded(p, a)) return sink_into(p, a, b, true, beyond);
+  if (is_padded(p, b)) return sink_into(p, b, a, false, beyond);
   return px_raw(p, PX_MUL, a, b, -1, 0, 0);
 }
 
-int border_moved(struct program *p, int expr, int beyond) {
+int sink_products(struct program *p, int expr, int beyond) {
   if (p->failed) return -1;
   const struct px_node n = p->nodes.data[expr];
   int arg[3] = {-1, -1, -1};
   bool changed = false;
   if (n.sort != PX_VALUE || n.op == PX_LOAD) return expr;
   for (int i = 0; i < 3 && n.arg[i] >= 0; i++) {
-    arg[i] = border_moved(p, n.arg[i], beyond);
+    arg[i] = sink_products(p, n.arg[i], beyond);
     if (p->failed) return -1;
     changed |= arg[i] != n.arg[i];
   }
-  if (n.op == PX_MUL && (has_border(p, arg[0]) || has_border(p, arg[1])))
-    return border_product(p, arg[0], arg[1], beyond);
+  if (n.op == PX_MUL && (is_padded(p, arg[0]) || is_padded(p, arg[1])))
+    return sink_product(p, arg[0], arg[1], beyond);
   return changed ? px_raw(p, n.op, arg[0], arg[1], arg[2], 0, 0) : expr;
 }
 
-bool border_multiplied(const struct program *p, int expr) {
+bool has_padded_product(const struct program *p, int expr) {
   const struct px_node *n = &p->nodes.data[expr];
   if (n->sort != PX_VALUE || n->op == PX_LOAD) return false;
-  if (n->op == PX_MUL && (has_border(p, n->arg[0]) || has_border(p, n->arg[1]))) return true;
+  if (n->op == PX_MUL && (is_padded(p, n->arg[0]) || is_padded(p, n->arg[1]))) return true;
   for (int i = 0; i < 3 && n->arg[i] >= 0; i++)
-    if (border_multiplied(p, n->arg[i])) return true;
+    if (has_padded_product(p, n->arg[i])) return true;
   return false;
 }
 
-/* ---- what is beyond, as a stage ---------------------------------------------------------------- */
+/* ---- the sum of the products in the padding
+ * ---------------------------------------------------- */
 
-/* Axes in the conditions of the border. */
-static uint32_t asked_axes(const struct program *p, const struct program_tensor *t, int expr) {
+/* The axes that the padding conditions depend on. */
+static uint32_t condition_axes(const struct program *p, const struct program_tensor *t, int expr) {
   uint32_t axes = 0;
-  while (has_border(p, expr)) {
+  while (is_padded(p, expr)) {
     const struct px_node *n = &p->nodes.data[expr];
     for (int i = 0; i < t->rank + t->reductions; i++)
       if (px_mentions(p, n->arg[0], i)) axes |= 1u << i;
@@ -83,39 +92,40 @@ static uint32_t asked_axes(const struct program *p, const struct program_tensor 
   return axes;
 }
 
-const char *find_beyond(const struct program *p, int stage, struct beyond *out) {
+const char *find_padding_sum(const struct program *p, int stage, struct padding_sum *out) {
   const struct program_tensor *t = &p->tensors.data[stage];
   const struct px_node *n = &p->nodes.data[t->body];
   if (t->reducer != REDUCE_SUM || n->op != PX_MUL ||
-      has_border(p, n->arg[0]) == has_border(p, n->arg[1]))
-    return "is no sum of what has a border times what has none";
-  int border = n->arg[has_border(p, n->arg[0]) ? 0 : 1];
-  uint32_t asked = asked_axes(p, t, border);
-  *out = (struct beyond){.factor = n->arg[border == n->arg[0] ? 1 : 0]};
+      is_padded(p, n->arg[0]) == is_padded(p, n->arg[1]))
+    return "is not a sum of a zero-padded value times one without padding";
+  int border = n->arg[is_padded(p, n->arg[0]) ? 0 : 1];
+  uint32_t asked = condition_axes(p, t, border);
+  *out = (struct padding_sum){.factor = n->arg[border == n->arg[0] ? 1 : 0]};
   for (int i = 0; i < t->rank + t->reductions; i++) {
     bool summed = i >= t->rank && !(asked >> i & 1);
-    if (i >= t->rank && t->axes[i].low >= 0) return "has a sum whose bounds are no numbers";
-    if (summed) out->summed |= 1u << i;
-    if (!summed && px_mentions(p, out->factor, i)) out->kept |= 1u << i;
+    if (i >= t->rank && t->axes[i].low >= 0) return "has a reduction whose bounds depend on data";
+    if (summed) out->reduced |= 1u << i;
+    if (!summed && px_mentions(p, out->factor, i)) out->axes |= 1u << i;
   }
-  return out->summed ? NULL : "has conditions of all axes that it sums over";
+  return out->reduced ? NULL : "has padding conditions on every axis that it sums over";
 }
 
-/* Reductions first: lanes run along an own axis. */
-static int kept_axes(const struct change *c, int *axis) {
+/* The axes of the padding stage. Reductions come first, so that the innermost axis, which becomes
+ * the vector axis, is one of the stage's own. */
+static int padding_axes(const struct change *c, int *axis) {
   const struct program_tensor *t = &c->from->tensors.data[c->tensor];
   int count = 0;
   for (int own = 0; own < 2; own++)
     for (int i = 0; i < t->rank + t->reductions; i++)
-      if (c->beyond.kept >> i & 1 && (i < t->rank) == own) axis[count++] = i;
+      if (c->padding_sum.axes >> i & 1 && (i < t->rank) == own) axis[count++] = i;
   return count;
 }
 
-int beyond_stage(struct change *c, const struct px_map *map) {
+int padding_stage(struct change *c, const struct px_map *map) {
   const struct program_tensor *t = &c->from->tensors.data[c->tensor];
   const char *names[PROGRAM_AXES];
   int64_t sizes[PROGRAM_AXES];
-  int of[PROGRAM_AXES], axis[PROGRAM_AXES], count = kept_axes(c, of);
+  int of[PROGRAM_AXES], axis[PROGRAM_AXES], count = padding_axes(c, of);
   for (int i = 0; i < count; i++) {
     names[i] = t->axes[of[i]].name;
     sizes[i] = t->axes[of[i]].size;
@@ -125,24 +135,24 @@ int beyond_stage(struct change *c, const struct px_map *map) {
   for (int i = 0; i < PROGRAM_AXES; i++) axis[i] = px_int(c->to, 0);
   for (int i = 0; i < count; i++) axis[of[i]] = program_axis(c->to, made, i);
   for (int i = t->rank; i < t->rank + t->reductions; i++)
-    if (c->beyond.summed >> i & 1 && px_mentions(c->from, c->beyond.factor, i))
+    if (c->padding_sum.reduced >> i & 1 && px_mentions(c->from, c->padding_sum.factor, i))
       axis[i] = program_reduce(c->to, made, REDUCE_SUM, t->axes[i].name, t->axes[i].size);
   struct px_map own = *map;
   own.axis = axis;
-  int factor = px_copy(c->to, c->from, c->beyond.factor, &own);
+  int factor = px_copy(c->to, c->from, c->padding_sum.factor, &own);
   int zero = px_number(c->to, 0);
   program_define(c->to, made, px_raw(c->to, PX_MUL, zero, factor, -1, 0, 0));
   return made;
 }
 
-int beyond_load(struct change *c, const int *axis) {
+int padding_load(struct change *c, const int *axis) {
   const struct program_tensor *t = &c->from->tensors.data[c->tensor];
-  int of[PROGRAM_AXES], indices[PROGRAM_AXES], count = kept_axes(c, of);
+  int of[PROGRAM_AXES], indices[PROGRAM_AXES], count = padding_axes(c, of);
   int first = px_bool(c->to, true);
   for (int i = 0; i < count; i++) indices[i] = axis[of[i]];
   for (int i = t->rank; i < t->rank + t->reductions; i++)
-    if (c->beyond.summed >> i & 1)
+    if (c->padding_sum.reduced >> i & 1)
       first = px_and(c->to, first, px_compare(c->to, PX_LT, axis[i], px_int(c->to, 1)));
-  int load = px_load(c->to, c->fresh, count, indices);
+  int load = px_load(c->to, c->new_stage, count, indices);
   return px_select(c->to, first, load, px_number(c->to, 0));
 }

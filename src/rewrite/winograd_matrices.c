@@ -1,4 +1,5 @@
-/* See winograd_matrices.h. What two rows have in common stands in both in the same parts. */
+/* The transform matrices of Winograd's convolution. See winograd_matrices.h. A subexpression that
+ * two rows share is written as the same part in both, so that compilers compute it once. */
 #include "rewrite/winograd_matrices.h"
 
 #include <stddef.h>
@@ -14,8 +15,8 @@ static const matrix_row weights_2[] = {{{1, {{1, 0}}}},
                                        {{0.5, {{1, 0}, {1, 2}}}, {0.5, {{1, 1}}}},
                                        {{0.5, {{1, 0}, {1, 2}}}, {-0.5, {{1, 1}}}},
                                        {{1, {{1, 2}}}}};
-static const matrix_row back_2[] = {{{1, {{1, 0}}}, {1, {{1, 1}, {1, 2}}}},
-                                    {{1, {{1, 1}, {-1, 2}}}, {1, {{1, 3}}}}};
+static const matrix_row output_2[] = {{{1, {{1, 0}}}, {1, {{1, 1}, {1, 2}}}},
+                                      {{1, {{1, 1}, {-1, 2}}}, {1, {{1, 3}}}}};
 static const matrix_row image_4[] = {{{1, {{4, 0}, {-5, 2}, {1, 4}}}},
                                      {{1, {{1, 4}, {-4, 2}}}, {1, {{1, 3}, {-4, 1}}}},
                                      {{1, {{1, 4}, {-4, 2}}}, {-1, {{1, 3}, {-4, 1}}}},
@@ -28,14 +29,14 @@ static const matrix_row weights_4[] = {{{0.25, {{1, 0}}}},
                                        {{1.0 / 24, {{1, 0}, {4, 2}}}, {1.0 / 12, {{1, 1}}}},
                                        {{1.0 / 24, {{1, 0}, {4, 2}}}, {-1.0 / 12, {{1, 1}}}},
                                        {{1, {{1, 2}}}}};
-static const matrix_row back_4[] = {
+static const matrix_row output_4[] = {
     {{1, {{1, 0}}}, {1, {{1, 1}, {1, 2}}}, {1, {{1, 3}, {1, 4}}}},
     {{1, {{1, 1}, {-1, 2}}}, {2, {{1, 3}, {-1, 4}}}},
     {{1, {{1, 1}, {1, 2}}}, {4, {{1, 3}, {1, 4}}}},
     {{1, {{1, 1}, {-1, 2}}}, {8, {{1, 3}, {-1, 4}}}, {1, {{1, 5}}}}};
 
 static const struct matrices all_matrices[] = {
-#define X(tile) {tile, image_##tile, weights_##tile, back_##tile},
+#define X(tile) {tile, image_##tile, weights_##tile, output_##tile},
     WINOGRAD_TILES(X)
 #undef X
 };

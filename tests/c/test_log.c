@@ -312,7 +312,7 @@ static void what_does_not_bind_says_which_part(void **state) {
       {PROGRAM, "cache Y as C\ncache Y as C\n", SCHEDULE, NULL,
        "the edits of the record: edit 2: line 1, column 12: there is a 'C' already"},
       {PROGRAM, "type X bf16\n", SCHEDULE, NULL,
-       "the edits of the record: edit 1: 'type X bf16' changes how numbers are stored"},
+       "the edits of the record: edit 1: 'type X bf16' changes a data type"},
       {PROGRAM, "", "nonsense", NULL, "the schedule of the record: line 1, "},
       {PROGRAM, "", SCHEDULE, "nonsense", "the machine of the record: line 1, column 1: "},
       {PROGRAM, "", "w, h, k =>\n    @Z = h, w // k\n", NULL,
