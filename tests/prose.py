@@ -45,7 +45,6 @@ NOT_YET = (
     "docs/program.md",
     "docs/quickstart.md",
     "docs/reports/",
-    "docs/schedule.md",
     "docs/search.md",
     "docs/study.md",
     "docs/te.md",
