@@ -164,6 +164,8 @@ const struct command command_compile = {
                  "more"},
                 {"--machine", "FILE", "machine that the schedule is for (default: here)"},
                 {"--emit", "KIND", "c, so or header (default: by the ending of OUT)"},
+                {"--after", "PASS",
+                 "write the statement tree after this pass; build is before all passes"},
                 {"-o", "OUT", "file to write; - is standard output (C unless --emit is given)"}},
     .run = run,
 };
