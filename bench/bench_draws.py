@@ -31,7 +31,7 @@ import harness
 import torch
 
 import canvas
-from canvas import _core
+from canvas import _core, _testing
 from canvas.errors import NoSolution
 from canvas.study import Study
 
@@ -84,7 +84,7 @@ def trained(folder: Path) -> tuple[list[Trained], float]:
         Trained(
             row.name,
             float(row.val_accuracy or 0),
-            frozenset(_core.broken_rules(row.pack, OPTIONS).split()),
+            frozenset(_testing.broken_rules(row.pack, OPTIONS).split()),
         )
         for row in rows
         if row.kind == "find" and row.pack

@@ -37,7 +37,7 @@ from typing import NamedTuple
 import harness
 import torch
 
-from canvas import KernelPack, _core
+from canvas import KernelPack, _core, _testing
 
 TARGETS = Path(__file__).resolve().parents[1] / "examples/targets/resnet18.txt"
 CANVAS = Path(sys.executable).parent / "canvas"
@@ -73,7 +73,7 @@ def speed(primitives: str, count: int) -> dict[str, float]:
 def usage(primitives: str, count: int, budget: str) -> dict[str, float]:
     """Of `count` draws: equal ones, those with a free variable, and the budget they use."""
     targets = TARGETS.read_text()
-    dense = json.loads(_core.baseline(targets))
+    dense = json.loads(_testing.baseline(targets))
     share = float(budget.split("macs=")[1].split("x")[0])
     hashes, used, free, unsolved = set(), [], 0, 0
     for index in range(count):

@@ -14,9 +14,9 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "../tests/c/emit_tree.h"
 #include "../tests/c/random_edit.h"
 #include "base/buf.h"
-#include "emit/emit.h"
 #include "run/batch.h"
 #include "run/cache.h"
 
@@ -87,7 +87,7 @@ static void write_all(struct candidates *c, int first) {
     snprintf(c->names[i], sizeof c->names[i], "candidate_%d", first + i);
     const struct emit_options emit = {.function = c->names[i]};
     c->texts[i].length = 0;
-    must(emit_c(&ctx, tree, &emit, &c->texts[i]) == CANVAS_OK, "emit");
+    must(emit_tree(&ctx, tree, &emit, &c->texts[i]) == CANVAS_OK, "emit");
     c->list[i] = (struct batch_candidate){c->texts[i].text, c->names[i], NULL, false};
     loop_tree_free(tree);
   }

@@ -13,9 +13,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../tests/c/emit_tree.h"
 #include "../tests/c/random_edit.h"
 #include "base/buf.h"
-#include "emit/emit.h"
 #include "explain/explain.h"
 #include "run/cache.h"
 #include "run/compiler.h"
@@ -54,7 +54,7 @@ static void edit_once(struct subject *s) {
 
 static void emit_once(struct subject *s) {
   struct buf text = {0};
-  must(emit_c(&ctx, s->tree, NULL, &text) == CANVAS_OK, "emit");
+  must(emit_tree(&ctx, s->tree, NULL, &text) == CANVAS_OK, "emit");
   buf_free(&text);
 }
 
@@ -118,7 +118,7 @@ static double compile_seconds(struct subject *s, const char *cache) {
     struct loop_tree *tree = variant(s);
     snprintf(names[i], sizeof names[i], "candidate_%d", i);
     struct emit_options emit = {.function = names[i]};
-    must(emit_c(&ctx, tree, &emit, &texts[i]) == CANVAS_OK, "emit");
+    must(emit_tree(&ctx, tree, &emit, &texts[i]) == CANVAS_OK, "emit");
     sources[i] = (struct source){texts[i].text, names[i], pointers, NULL, 0};
     loop_tree_free(tree);
   }

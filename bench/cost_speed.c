@@ -14,9 +14,10 @@
 #include "api/handle.h"
 #include "base/buf.h"
 #include "base/random.h"
+#include "cost/schedule_cost.h"
 #include "run/cache.h"
 #include "run/child.h"
-#include "tune/schedule_cost.h"
+#include "tune/rates_here.h"
 #include "tune/sketch.h"
 #include "tune/space.h"
 

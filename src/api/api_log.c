@@ -1,4 +1,4 @@
-/* Tuning logs: read, asked for the best, bound again. */
+/* Tuning logs: read, searched for the best schedule, bound again. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +6,8 @@
 #include "api/api_call.h"
 #include "api/handle.h"
 #include "base/number.h"
-#include "program/program_edit.h"
+#include "program/program_facts.h"
+#include "rewrite/program_edit.h"
 #include "run/processor.h"
 #include "tune/log.h"
 

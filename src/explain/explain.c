@@ -6,9 +6,10 @@
 #include <string.h>
 
 #include "base/saturating.h"
-#include "program/program_cost.h"
 #include "bind/bind.h"
 #include "bind/features.h"
+#include "cost/schedule_cost.h"
+#include "program/program_cost.h"
 
 /* ---- tables: cells in rows, the first column to the left, the others to the right -------------- */
 
@@ -135,7 +136,7 @@ static void add_steps(const struct explainer *e, int node) {
 
 static void add_body(const struct explainer *e, int node) {
   if (!e->f) return;
-  add_count(e->t, e->f->loops[node].times);
+  add_count(e->t, e->f->loops[node].iterations);
   add_bytes(e->t, e->f->loops[node].bytes);
   add_fit(e, node);
 }
@@ -207,7 +208,7 @@ static void add_buffer(const struct loop_tree *tree, const struct bound_stage *s
   for (int i = 0; i < s->dims && !s->dead; i++) {
     const struct buffer_axis *d = &s->layout[i];
     buf_printf(&cell, "[%s:%lld", tensor->axes[d->axis].name, (long long)d->extent);
-    if (d->room > d->extent) buf_printf(&cell, " of %lld", (long long)d->room);
+    if (d->padded_extent > d->extent) buf_printf(&cell, " of %lld", (long long)d->padded_extent);
     buf_puts(&cell, "]");
   }
   buf_puts(&cell, s->dims && !s->dead ? " " : "");
@@ -279,16 +280,28 @@ static void print_head(const struct loop_tree *tree, struct buf *out) {
   buf_puts(out, " L2\n\n");
 }
 
-canvas_status schedule_explain(canvas_context *ctx, const struct loop_tree *tree, struct buf *out) {
+static canvas_status explain_time(canvas_context *ctx, const struct loop_tree *tree,
+                                  const struct rates *rates, struct buf *out) {
+  struct schedule_cost cost;
+  TRY(cost_of_stages(ctx, tree, rates, &cost));
+  buf_puts(out, "\n");
+  cost_print(tree, rates, &cost, out);
+  cost_free(&cost);
+  return CANVAS_OK;
+}
+
+canvas_status schedule_explain(canvas_context *ctx, const struct loop_tree *tree,
+                               const struct rates *rates, struct buf *out) {
   struct features f;
   print_head(tree, out);
   if (tree->warnings.count) {
     loop_tree_print_warnings(tree, out);
     buf_puts(out, "\n");
   }
-  if (tree->open) {
+  if (tree->open_holes) {
     print_loops(tree, NULL, out);
-    buf_printf(out, "\n%d hole%s: numbers tell the rest\n", tree->open, tree->open > 1 ? "s" : "");
+    buf_printf(out, "\n%d hole%s: numbers tell the rest\n", tree->open_holes,
+               tree->open_holes > 1 ? "s" : "");
     return CANVAS_OK;
   }
   canvas_status status = features_of(ctx, tree, &f);
@@ -298,5 +311,5 @@ canvas_status schedule_explain(canvas_context *ctx, const struct loop_tree *tree
     print_stages(tree, &f, out);
   }
   features_free(&f);
-  return status;
+  return status == CANVAS_OK ? explain_time(ctx, tree, rates, out) : status;
 }

@@ -4,11 +4,14 @@
 
 #include "base/buf.h"
 #include "bind/loop_tree.h"
+#include "cost/rates.h"
 
 /* explain.c: the loops with their steps, how often each runs, what an iteration touches and where
- * that fits; the stages with operations, recomputation, registers, buffers and traffic. Fails where a
- * number of the program passes 2^62. With open holes the loops only. */
-canvas_status schedule_explain(canvas_context *ctx, const struct loop_tree *tree, struct buf *out);
+ * that fits; the stages with operations, recomputation, registers, buffers and traffic; their predicted time
+ * at the rates of the machine that the tree is bound for. Fails where a number of the program passes
+ * 2^62. A tree with open holes shows its loops only, and needs no rates. */
+canvas_status schedule_explain(canvas_context *ctx, const struct loop_tree *tree,
+                               const struct rates *rates, struct buf *out);
 
 /* schedule_dot.c: Graphviz. Loops as a tree with the stages as its leaves, what flows between stages
  * and from inputs, and the splits of the axes. */

@@ -61,13 +61,15 @@ enum px_op {
       PX_OPS
 };
 
+enum { PX_ARGS = 3 }; /* operands of an operation, at most */
+
 struct px_node {
   uint8_t op;       /* enum px_op */
   uint8_t sort;     /* enum px_sort */
   bool literal;     /* built of integer constants only: may still become a value */
   int depth, size;  /* of the tree below, itself included; shared nodes count each time */
   int line, column; /* where the text has it, 0 if built */
-  int arg[3];       /* -1 where unused */
+  int arg[PX_ARGS]; /* -1 where unused */
   int tensor;       /* PX_LOAD, PX_AXIS */
   int first;        /* PX_LOAD */
   union {
@@ -125,10 +127,6 @@ struct program {
   char error[MESSAGE_SIZE];
 };
 
-/* winograd_matrices.c: there are tiles of 2 and 4. */
-bool winograd_has_tile(int64_t tile);
-canvas_status winograd_check_tile(canvas_context *ctx, int64_t tile);
-
 /* program_parse.c, program_print.c. Parsing verifies too; print(parse(t)) is canonical, and stable
  * under parsing and printing again. */
 canvas_status program_parse(canvas_context *ctx, const char *text, size_t length,
@@ -171,11 +169,11 @@ void px_bounds(const struct program *p, struct program_axis *axis); /* first, si
  * tensor, by the ranges of its indices and the conditions around it. The answer is the first of them
  * that is evaluated for every element, or in the bounds of an axis; load -1: there is none. Where a
  * guarded load is out of range, code reads nan, or 0 of i32. */
-struct px_escape {
+struct unsafe_load {
   int load, index;   /* the node, and which of its indices */
   int64_t low, high; /* its range; INT64_MIN, INT64_MAX: not bounded */
 };
-struct px_escape program_escape(const struct program *p, int tensor, bool *guarded);
+struct unsafe_load program_find_unsafe_load(const struct program *p, int tensor, bool *guarded);
 
 /* program_constants.c: a stage is constant where it loads something, in its bounds too, and only what is
  * constant. By tensor; the second is for the whole program, and the caller frees it. */
@@ -257,9 +255,9 @@ struct px_map {
   void *data;
   bool verbatim;       /* operators are built as they stand, nothing is simplified */
   const bool *guarded; /* by node of `from`: these loads become `if inside then load else nan` */
-  int replaced;        /* a node of `from`, plus one: this and all that are the same become ... */
-  int by;              /* ... this expression of `to`; 0: none does */
-  bool divides; /* ... only where they divide, and the quotient becomes a product with `by` */
+  int replaced_node;   /* a node of `from`, plus one: this and all that are the same become ... */
+  int replacement;     /* ... this expression of `to`; 0: none does */
+  bool divisors_only; /* ... only where they divide, and the quotient becomes a product with `by` */
 };
 int px_copy(struct program *to, const struct program *from, int expr, const struct px_map *map);
 int px_apply(struct program *p, enum px_op op, const int *arg); /* any operation, by its builder */

@@ -22,6 +22,7 @@
 #include "base/lexer.h"
 #include "base/name_table.h"
 #include "program/program.h"
+#include "program/program_facts.h"
 
 enum place { IN_VALUE, IN_INDEX, IN_CONDITION };
 

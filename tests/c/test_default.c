@@ -2,15 +2,15 @@
 // it as it is chosen, that the edits before it keep what is computed, and that choosing takes no time.
 #include <time.h>
 
+#include "autoschedule/default.h"
+#include "autoschedule/winograd_nest.h"
 #include "check.h"
 #include "machines.h"
 #include "operator_calls.h"
-#include "program/program_edit.h"
 #include "random_program.h"
+#include "rewrite/program_edit.h"
 #include "row_programs.h"
 #include "same_values.h"
-#include "transform/default.h"
-#include "transform/winograd_nest.h"
 
 static canvas_context ctx;
 
@@ -944,7 +944,7 @@ static void check_time(const char *call) {
   struct program *p = called(call);
   double least = 1;
   for (int i = 0; i < 9; i++) {
-    default_forget();
+    default_clear_cache();
     double begin = seconds();
     struct program *q = default_program(p, &machine_avx512);
     schedule_free(schedule_default(q, true, &machine_avx512));
@@ -1014,7 +1014,7 @@ static struct program *in_tiles_of_4(const char *call, const char *more) {
   strcat(strcpy(whole, text.text), more);
   program_free(given);
   CHECK_INT(program_parse(&ctx, whole, strlen(whole), &given), CANVAS_OK, ctx.message);
-  p = winograd_of(given, 4);
+  p = program_with_winograd(given, 4);
   assert_non_null(p);
   program_free(given);
   free(whole);

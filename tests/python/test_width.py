@@ -24,7 +24,7 @@ torch = pytest.importorskip("torch")
 from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
 
 import canvas  # noqa: E402
-from canvas import _core  # noqa: E402
+from canvas import _core, _testing  # noqa: E402
 from canvas.nn.check import check, small_packs  # noqa: E402
 from canvas.nn.pack import load_class  # noqa: E402
 
@@ -73,8 +73,8 @@ def without_shapes(kernel):
     return re.sub(r" +: .*", "", kernel)
 
 
-ARITY = {row["name"].split()[0]: row["inputs"] for row in json.loads(_core.primitives())}
-COMMUTES = {row["name"] for row in json.loads(_core.primitives()) if "commutes" in row["facts"]}
+ARITY = {row["name"].split()[0]: row["inputs"] for row in json.loads(_testing.primitives())}
+COMMUTES = {row["name"] for row in json.loads(_testing.primitives()) if "commutes" in row["facts"]}
 
 
 def check_identity(pack, rng):
@@ -288,7 +288,7 @@ def test_target_tables_add_up(network):
     """Layers replaced, layers skipped (comments `#: NAME C_in ...`) and the classifier are all."""
     text = (ROOT / f"examples/targets/{network}.txt").read_text()
     classifier, published = TOTALS[network]
-    total = classifier + json.loads(_core.baseline(targets(network)))["macs"]
+    total = classifier + json.loads(_testing.baseline(targets(network)))["macs"]
     for line in re.findall(r"^#: (.*)", text, re.M):
         _, *numbers = line.split()[:8]
         cin, cout, h, w, k, stride, groups = map(int, numbers)
