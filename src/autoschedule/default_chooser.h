@@ -11,10 +11,7 @@ enum {
   DEFAULT_CALLS = 8,        /* operations of a point from which on its tile is small */
   DEFAULT_STATEMENTS = 128, /* of a tile whose sum is unrolled */
   DEFAULT_FEW = 64,         /* steps of a reduction that loads bind, and not operations */
-  CHOOSER_SET = 4096,       /* bytes from one line to the next of a set of L1 ... */
-  CHOOSER_WAYS = 8,         /* ... which holds so many */
-  CHOOSER_LINE = 64,        /* ... and its bytes */
-  CHOOSER_PAGE = 1024 /* bytes from which on lines are not fetched before they are asked for */
+  CHOOSER_LINE = 64         /* bytes of a line of L1 */
 };
 
 /* Of a bound, so that no rounding makes it too high. */
@@ -102,7 +99,7 @@ struct chooser_k_block {
 /* default_loads.c: what stands in front of `now`, from facts and options; `load` has room for all loads. */
 void chooser_find_loads(struct chooser *c, struct chooser_load *load);
 /* Lines that are so far from each other fall into as many sets of the first cache. */
-int64_t chooser_sets_of(int64_t pitch);
+int64_t chooser_sets_of(const struct machine *machine, int64_t pitch);
 
 /* default_tile.c: the cheapest tile; default_choose_tile remembers it. */
 void chooser_tile(const struct default_facts *f, const struct machine *machine,
@@ -153,7 +150,7 @@ void chooser_keep_candidate(struct chooser *c);
 void chooser_order(struct chooser *c);
 
 static inline bool chooser_has_few_registers(const struct chooser *c) {
-  return c->machine->registers < DEFAULT_REGISTERS;
+  return machine_has_few_registers(c->machine);
 }
 
 static inline int64_t up(int64_t a, int64_t b) {

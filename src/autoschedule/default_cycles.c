@@ -37,8 +37,6 @@ static const double LOADED = 1.04;   /* what loads of a long sum take where regi
 static const double HINDERED = 0.06; /* what nothing hides of the time that parts of lines take */
 /* Of a tile without lanes, what is hidden while its panel comes from memory: of equals one with lanes is taken. */
 static const double MEANWHILE = 31 / 32.0;
-static const double SHARED_LINE = 8,
-                    FAR_LINE = 24; /* a line that comes alone, from memory the latter */
 
 double chooser_packing(const struct chooser *c, const struct default_load *l, double each) {
   bool constant = c->f->p->tensors.data[l->tensor].constant;
@@ -213,20 +211,22 @@ static bool crowds(const struct chooser *c, const struct default_load *l) {
     if (l->stride[i] <= 0) continue;
     bool slide = c->now.sliding >= 0 && window >= 0;
     if (slide) rows += (c->f->t->axes[window].size - 1) / known->window_step[i];
-    if (known->byte_step[i] % CHOOSER_SET == 0) lines *= rows;
+    if (known->byte_step[i] % machine_l1_way(c->machine) == 0) lines *= rows;
     slides = slides || slide;
   }
-  return slides ? lines >= CHOOSER_WAYS : lines > CHOOSER_WAYS;
+  int64_t ways = machine_l1_ways(c->machine);
+  return slides ? lines >= ways : lines > ways;
 }
 
 /* Rows that lie in lines of their own cost more, and most where they lie in one set of L1. */
 static double spread(const struct chooser *c, const struct default_load *l) {
   double cost = 1;
+  int64_t way = machine_l1_way(c->machine);
   const struct chooser_load *known = chooser_load_of(c, l);
   for (uint32_t left = c->rowed & known->strided; left;) {
     int64_t bytes = known->byte_step[chooser_pop_axis(&left)];
-    bool one_set = bytes % CHOOSER_SET == 0 && crowds(c, l);
-    double more = one_set ? 3 : bytes >= CHOOSER_SET ? 1.3 : 1.1;
+    bool one_set = bytes % way == 0 && crowds(c, l);
+    double more = one_set ? 3 : bytes >= way ? 1.3 : 1.1;
     cost = cost > more ? cost : more;
   }
   return cost;
@@ -642,7 +642,7 @@ void chooser_analyze_lanes(struct chooser *c) {
 static bool has_near_rows(const struct chooser *c, const struct chooser_load *known) {
   for (uint32_t left = c->rowed; left;) {
     int64_t step = known->byte_step[chooser_pop_axis(&left)];
-    if (step && step < CHOOSER_PAGE) return true;
+    if (step && step < machine_prefetch_stride(c->machine)) return true;
   }
   return false;
 }
@@ -669,8 +669,8 @@ static double scattered(const struct chooser *c, const struct access *at) {
     if (at[i].along != ACCESS_BROADCAST || !known->alone || l->non_affine || l->cold) continue;
     if (known->all <= (double)c->machine->l2 || has_near_rows(c, known)) continue;
     double lines = chooser_lines(c, l);
-    cycles += lines / CHOOSER_LINE * (known->beyond_l3 ? FAR_LINE : SHARED_LINE) /
-              blocks_in_row(c, at, lines);
+    int64_t line = known->beyond_l3 ? machine_memory_line(c->machine) : machine_l3_line(c->machine);
+    cycles += lines / CHOOSER_LINE * (double)line / blocks_in_row(c, at, lines);
   }
   return cycles;
 }

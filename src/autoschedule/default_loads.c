@@ -15,8 +15,7 @@ static int end_of(const struct default_facts *f) {
 /* ---- one load ---- */
 
 bool default_is_beyond_l3(const struct machine *machine, double bytes) {
-  enum { FAR = 8 }; /* times the second cache */
-  return bytes > FAR * (double)machine->l2;
+  return bytes > (double)machine_l3_share(machine);
 }
 
 /* Of reductions the last one within whose steps a step of the axis ends. */
@@ -32,13 +31,14 @@ static void find_window(const struct default_facts *f, const struct default_load
 }
 
 /* Its reductions of more than a few steps go to another page in each of them. */
-static bool goes_to_pages(const struct default_facts *f, const struct chooser_load *known) {
+static bool goes_to_pages(const struct chooser *c, const struct chooser_load *known) {
+  const struct default_facts *f = c->f;
   int64_t least = 0;
   for (int i = f->t->rank; i < end_of(f); i++) {
     int64_t step = known->byte_step[i];
     if (step && f->t->axes[i].size > SHORT && (!least || step < least)) least = step;
   }
-  return least >= CHOOSER_PAGE;
+  return least >= machine_prefetch_stride(c->machine);
 }
 
 /* Its rows begin at quarters of a line: few of its vectors lie in two. */
@@ -48,8 +48,8 @@ static bool is_in_lines(const struct default_facts *f, const struct default_load
   return true;
 }
 
-int64_t chooser_sets_of(int64_t pitch) {
-  int64_t sets = CHOOSER_SET / CHOOSER_LINE, step = pitch / CHOOSER_LINE;
+int64_t chooser_sets_of(const struct machine *machine, int64_t pitch) {
+  int64_t sets = machine_l1_way(machine) / CHOOSER_LINE, step = pitch / CHOOSER_LINE;
   if (pitch % CHOOSER_LINE) return sets;
   while (sets > 1 && step % 2 == 0) {
     sets /= 2;
@@ -59,11 +59,12 @@ int64_t chooser_sets_of(int64_t pitch) {
 }
 
 /* Steps of its reduction are lines that all lie in a few sets, more of them than these hold. */
-static bool is_in_few_sets(const struct default_facts *f, const struct chooser_load *known) {
+static bool is_in_few_sets(const struct chooser *c, const struct chooser_load *known) {
+  const struct default_facts *f = c->f;
   for (int i = f->t->rank; i < end_of(f); i++) {
     int64_t pitch = known->byte_step[i];
-    if (pitch >= CHOOSER_LINE && f->t->axes[i].size > chooser_sets_of(pitch) * CHOOSER_WAYS)
-      return true;
+    int64_t lines = chooser_sets_of(c->machine, pitch) * machine_l1_ways(c->machine);
+    if (pitch >= CHOOSER_LINE && f->t->axes[i].size > lines) return true;
   }
   return false;
 }
@@ -82,11 +83,12 @@ static void find_lines(const struct default_facts *f, struct chooser_load *out) 
 }
 
 /* In lines of which none is near the one before, as pixels of an image whose channels come in blocks of a line. */
-static bool goes_alone(const struct default_facts *f, const struct chooser_load *known) {
+static bool goes_alone(const struct chooser *c, const struct chooser_load *known) {
+  const struct default_facts *f = c->f;
+  int64_t near = machine_prefetch_stride(c->machine);
   if (known->span >= 2 * CHOOSER_LINE) return false;
   for (int i = f->t->rank; i < end_of(f); i++)
-    if (known->byte_step[i] >= CHOOSER_LINE && known->byte_step[i] < CHOOSER_PAGE &&
-        f->t->axes[i].size > 1)
+    if (known->byte_step[i] >= CHOOSER_LINE && known->byte_step[i] < near && f->t->axes[i].size > 1)
       return false;
   return true;
 }
@@ -110,10 +112,10 @@ static void find_load(const struct chooser *c, const struct default_load *l,
     find_window(f, l, i, out);
   }
   find_lines(f, out);
-  out->crosses_pages = goes_to_pages(f, out);
-  out->alone = goes_alone(f, out);
+  out->crosses_pages = goes_to_pages(c, out);
+  out->alone = goes_alone(c, out);
   out->repeats =
-      chooser_has_few_registers(c) && is_in_lines(f, l, out->bytes) && !is_in_few_sets(f, out);
+      chooser_has_few_registers(c) && is_in_lines(f, l, out->bytes) && !is_in_few_sets(c, out);
 }
 
 /* ---- the stage ---- */

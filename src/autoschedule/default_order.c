@@ -272,7 +272,8 @@ static double across_pages(const struct chooser *c, const struct default_load *l
   int v = c->best.vector_axis, inner = -1;
   for (int i = c->f->t->rank; i < c->f->t->rank + c->f->t->reductions; i++)
     if (inner < 0 || (l->stride[i] && l->stride[i] < l->stride[inner])) inner = i;
-  if (inner < 0 || l->stride[inner] * chooser_bytes(c, l) < CHOOSER_PAGE) return 0;
+  if (inner < 0 || l->stride[inner] * chooser_bytes(c, l) < machine_prefetch_stride(c->machine))
+    return 0;
   struct chooser best = chooser_of_best(c);
   double tiles = 1 / chooser_uses_in_row(&best, l);
   double lines = (double)program_elements(c->f->p, l->tensor) / 16;
@@ -330,8 +331,8 @@ static bool hops(const struct chooser *c, int longer, int shorter) {
   int64_t bytes = program_dtype_bytes(c->f->t->dtype);
   int64_t points = c->best.steps / c->lanes, far = reach(c, longer) * bytes;
   for (int i = 0; i < c->f->t->rank; i++) points *= c->best.rows[i];
-  return c->best.vector_axis >= 0 && points >= WORTH && far >= CHOOSER_PAGE &&
-         reach(c, shorter) * bytes < far;
+  return c->best.vector_axis >= 0 && points >= WORTH &&
+         far >= machine_prefetch_stride(c->machine) && reach(c, shorter) * bytes < far;
 }
 
 /* What slides is innermost; a loop of few steps is not, where there is a longer one that does not hop. */
@@ -384,7 +385,7 @@ bool chooser_slides(const struct chooser *c, int reduction) {
   if (size * tile > DEFAULT_STATEMENTS) return false;
   if (c->f->reduction > DEFAULT_FEW && vectors > 1) return false;
   /* one register more is needed where there are few, or rows share more loads than vectors do */
-  int few = c->machine->registers < DEFAULT_REGISTERS || vectors < chooser_rows(c);
+  int few = chooser_has_few_registers(c) || vectors < chooser_rows(c);
   if (2 * tile + few > c->machine->registers) return false;
   int64_t window = window_of_rows(c, reduction);
   return window && (c->f->reduction <= DEFAULT_FEW || shares_rows(c, window));
@@ -424,13 +425,13 @@ static int64_t rows_of_line(int64_t size) {
 }
 
 /* So many lines, so many elements apart (not 0) of so many bytes, are more than the sets that they fall into hold. */
-static bool evicts(int64_t stride, int bytes, int64_t lines) {
-  return lines > chooser_sets_of(stride * bytes) * CHOOSER_WAYS;
+static bool evicts(const struct machine *m, int64_t stride, int bytes, int64_t lines) {
+  return lines > chooser_sets_of(m, stride * bytes) * machine_l1_ways(m);
 }
 
 /* Lines that are written element by element do not stay until they are complete. */
 static bool writes_evict(const struct chooser *c, int axis, int64_t lines) {
-  return evicts(c->f->out_stride[axis], program_dtype_bytes(c->f->t->dtype), lines);
+  return evicts(c->machine, c->f->out_stride[axis], program_dtype_bytes(c->f->t->dtype), lines);
 }
 
 /* Lines that are read element by element do not. */
@@ -439,7 +440,7 @@ static bool reads_evict(const struct chooser *c, int from, int last) {
   for (int i = 0; i < c->f->loads; i++) {
     const struct default_load *l = &c->f->load[i];
     if (l->stride[from] != 1 || !l->stride[last]) continue;
-    if (evicts(l->stride[last], chooser_bytes(c, l), lines)) return true;
+    if (evicts(c->machine, l->stride[last], chooser_bytes(c, l), lines)) return true;
   }
   return false;
 }

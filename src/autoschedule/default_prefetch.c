@@ -6,8 +6,7 @@
 #include "program/program_cost.h"
 
 enum {
-  LEAST_AHEAD = 8 << 10,  /* bytes from the next row on that are asked for ... */
-  MOST_AHEAD = 128 << 10, /* ... and that stay in the second cache until they are read */
+  MOST_AHEAD = 128 << 10, /* bytes that stay in L2 between the prefetch and the read */
   FEW_PRODUCTS = 192      /* of an element */
 };
 
@@ -40,6 +39,7 @@ struct default_prefetch default_prefetch_rows(const struct default_facts *f,
   struct default_prefetch ahead = {.axis = -1};
   bool alone = tile->block_axis < 0 && !tile->streams && !tile->k_block && !tile->symbolic;
   if (!m || !alone || tile->vector_axis < 0 || f->reduction == 1) return ahead;
+  int64_t distance = machine_prefetch_distance(m);
   for (int i = 0; i < f->loads; i++) {
     const struct default_load *l = &f->load[i];
     if (!comes_late(f, m, tile, l)) continue;
@@ -49,8 +49,8 @@ struct default_prefetch default_prefetch_rows(const struct default_facts *f,
       if (axis == tile->vector_axis || step <= 0 || step > MOST_AHEAD) continue;
       if (f->t->axes[axis].size <= tile->rows[axis]) continue;
       ahead.axis = axis;
-      ahead.steps = step < LEAST_AHEAD ? (int)(LEAST_AHEAD / step) : 1;
-      if (step >= LEAST_AHEAD) return ahead;
+      ahead.steps = step < distance ? (int)(distance / step) : 1;
+      if (step >= distance) return ahead;
     }
   }
   return ahead;

@@ -108,6 +108,9 @@ static void add_rest(struct key *k, const struct machine *m, struct default_opti
   add(k, m->line);
   add(k, m->l1);
   add(k, m->l2);
+#define X(fact, ...) add(k, machine_##fact(m));
+  MACHINE_FACTS(X)
+#undef X
   add_two(k, o.non_affine, o.outside);
   add(k, o.lanes);
   add(k, o.pack << 4 | o.free_layout << 3 | o.k_blocking << 2 | o.stored << 1 | o.split);

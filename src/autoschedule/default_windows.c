@@ -30,7 +30,7 @@ static double lines(const struct chooser *c, const struct default_load *l) {
   for (uint32_t left = c->rowed; left;) {
     int i = chooser_pop_axis(&left), window = chooser_load_of(c, l)->window[i];
     int64_t rows = c->now.rows[i], step = chooser_load_of(c, l)->window_step[i];
-    bool apart = l->stride[i] * chooser_bytes(c, l) > CHOOSER_SET;
+    bool apart = l->stride[i] * chooser_bytes(c, l) > machine_l1_way(c->machine);
     if (window < 0 || !apart) continue;
     count += (rows - 1) * step + c->f->t->axes[window].size + rows;
   }
@@ -118,7 +118,7 @@ static int64_t strip_of(const struct chooser *c, const struct default_load *l) {
 enum chooser_windows chooser_windows(const struct chooser *c) {
   const struct default_facts *f = c->f;
   int v = c->now.vector_axis;
-  int64_t l1 = c->machine->l1, most = 3 * l1 / 4, pitch;
+  int64_t l1 = c->machine->l1, way = machine_l1_way(c->machine), most = 3 * l1 / 4, pitch;
   bool more = false, strips = true, blocks = v >= 0 && f->t->axes[v].size > c->now.steps;
   if (v < 0 || f->reduction == 1 || f->reduction > DEFAULT_FEW) return WINDOWS_IN_ROWS;
   for (int i = 0; i < f->loads; i++) {
@@ -131,7 +131,7 @@ enum chooser_windows chooser_windows(const struct chooser *c) {
     if (!window) continue;
     int64_t lanes = f->t->axes[v].size * known->bytes;
     strips = strips && often && strip_of(c, l) * lanes <= most;
-    blocks = blocks && window / pitch <= chooser_sets_of(pitch) * (most / CHOOSER_SET);
+    blocks = blocks && window / pitch <= chooser_sets_of(c->machine, pitch) * (most / way);
     blocks = blocks && 2 * window / f->t->axes[v].size * c->now.steps <= l1;
     more = more || window > (often ? most : l1);
   }

@@ -12,4 +12,8 @@ canvas_status prepared_code(canvas_context *ctx, const struct loop_tree *tree,
                             const struct emit_options *options, bool prepare, bool header,
                             struct buf *text);
 
+/* The code of the same functions as text (code_print), NAME_prepare's first, after a pass; NULL: after all. */
+canvas_status prepared_statements(canvas_context *ctx, const struct loop_tree *tree,
+                                  const char *after, struct buf *text);
+
 #endif

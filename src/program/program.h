@@ -62,13 +62,15 @@ enum px_op {
       PX_OPS
 };
 
+enum { PX_ARGS = 3 }; /* operands of an operation, at most */
+
 struct px_node {
   uint8_t op;       /* enum px_op */
   uint8_t sort;     /* enum px_sort */
   bool literal;     /* built from integer constants only: may still become a value */
   int depth, size;  /* of the tree, this node included; shared nodes count each time */
   int line, column; /* in the text; 0 if built by functions */
-  int arg[3];       /* -1 where unused */
+  int arg[PX_ARGS]; /* -1 where unused */
   int tensor;       /* PX_LOAD, PX_AXIS */
   int first;        /* PX_LOAD */
   union {

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
-#include "emit/emit.h"
+#include "emit_tree.h"
 #include "run/cache.h"
 #include "run/processor.h"
 #include "tune/log.h"
@@ -279,7 +279,7 @@ static void tasks_have_names(void **state) {
 static char *emitted(const struct loop_tree *tree) {
   struct buf out = {0};
   const struct emit_options options = {0};
-  CHECK_INT(emit_c(&ctx, tree, &options, &out), CANVAS_OK, ctx.message);
+  CHECK_INT(emit_tree(&ctx, tree, &options, &out), CANVAS_OK, ctx.message);
   return buf_take(&out);
 }
 
