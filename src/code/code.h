@@ -251,7 +251,7 @@ int code_substitute(struct code *c, int expr, int counter, int64_t value);
 void code_simplify(struct code *c);
 
 /* code_borders.c: the same, loops split where conditions of indices change. */
-void code_split_borders(struct code *c);
+void code_partition_loops(struct code *c);
 /* The same, lanes that load and lanes that do not in loops of their own: nothing is gathered by one loop
  * any more. */
 void code_part_lanes(struct code *c);

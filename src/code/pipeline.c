@@ -38,7 +38,7 @@ static void transpose(struct code *c) {
 const struct code_pass code_passes[] = {
   {"simplify", code_simplify,
    "every effect stays, in its order; sums across lanes may add in another order"},
-  {"partition-loops", code_split_borders,
+  {"partition-loops", code_partition_loops,
    "each iteration runs once, in its order; terms that are 0 are left out of sums"},
   {"drop-dead-code", drop_dead_code,
    "every variable that a statement reads keeps its value; stores to parameters and buffers stay"},

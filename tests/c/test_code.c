@@ -1583,7 +1583,7 @@ static void borders_cost(void **state) {
     struct buf out = {0};
     for (int i = 0; i < 2; i++)
       many_places(&s, i ? CODE_ADD : CODE_SET, row->steps[i], row->statements[i], row->places[i]);
-    code_split_borders(s.c);
+    code_partition_loops(s.c);
     CHECK_INT(code_verify(&ctx, s.c, "a test"), CANVAS_OK, ctx.message);
     code_print(s.c, &out);
     CHECK_INT(count_text(out.text, " = select"), row->choices[0], row->name);
@@ -1661,7 +1661,7 @@ static void splits_borders(void **state) {
                           "    for j in 2..6\n"
                           "      Y[i] = 0\n"},
   };
-  CHECK_ROWS (rows, row) check_pass(row, code_split_borders);
+  CHECK_ROWS (rows, row) check_pass(row, code_partition_loops);
 }
 
 static void parts_lanes(void **state) {
