@@ -254,7 +254,7 @@ void code_simplify(struct code *c);
 void code_partition_loops(struct code *c);
 /* The same, lanes that load and lanes that do not in loops of their own: nothing is gathered by one loop
  * any more. */
-void code_part_lanes(struct code *c);
+void code_split_lanes(struct code *c);
 
 /* code_remainders.c: the same, remainders and quotients of what is read by one division. */
 void code_join_remainders(struct code *c);

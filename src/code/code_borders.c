@@ -703,7 +703,7 @@ void code_partition_loops(struct code *c) {
   code_simplify(c);
 }
 
-void code_part_lanes(struct code *c) {
+void code_split_lanes(struct code *c) {
   struct splitter s = {.c = c};
   if (!has_choices(c)) return;
   facts_open(&s.facts, c);

@@ -46,7 +46,7 @@ const struct code_pass code_passes[] = {
    "a shared vector is gathered in the block of its uses, from arrays that the block does not write"},
   {"permute-gathers", permute_gathers,
    "each lane gets the same element; loads stay between elements that the lanes load"},
-  {"split-lanes", code_part_lanes,
+  {"split-lanes", code_split_lanes,
    "every lane is computed once; no load reads an element that the lanes do not read"},
   {"join-pieces", join_pieces,
    "each lane gets the same value, and lanes beyond an array are not read"},

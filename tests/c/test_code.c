@@ -1683,7 +1683,7 @@ static void parts_lanes(void **state) {
       {lanes_of_a_number, HEAD "  for j in 0..8\n"
                                "    Y[j] = select((j < 3), 1, 0)\n"},
   };
-  CHECK_ROWS (rows, row) check_pass(row, code_part_lanes);
+  CHECK_ROWS (rows, row) check_pass(row, code_split_lanes);
 }
 
 static void simplifies(void **state) {
