@@ -286,7 +286,7 @@ int code_permuted(struct code *c, int element, int counter, int lanes);
 bool code_permute_gathers(struct code *c);
 
 /* code_dead.c: the same without what is computed though nobody reads it; whether there was any. */
-bool code_drop_dead(struct code *c);
+bool code_drop_dead_code(struct code *c);
 
 /* code_gathers.c: the same, vectors that are gathered several times gathered once; whether there were
  * any. */

@@ -15,7 +15,7 @@ enum { VERIFY_EACH = 0 };
 static const char built[] = "build"; /* the name of the tree before all passes */
 
 static void drop_dead_code(struct code *c) {
-  if (code_drop_dead(c)) code_simplify(c);
+  if (code_drop_dead_code(c)) code_simplify(c);
 }
 
 static void share_gathers(struct code *c) {

@@ -1059,7 +1059,7 @@ struct pass_row {
 };
 
 static void drop(struct code *c) {
-  if (code_drop_dead(c)) code_simplify(c);
+  if (code_drop_dead_code(c)) code_simplify(c);
 }
 
 static void check_pass(const struct pass_row *row, void (*pass)(struct code *)) {
