@@ -290,7 +290,7 @@ bool code_drop_dead_code(struct code *c);
 
 /* code_gathers.c: the same, vectors that are gathered several times gathered once; whether there were
  * any. */
-bool code_gather_once(struct code *c);
+bool code_share_gathers(struct code *c);
 
 /* code_loads.c: the same with names for loads of the first lanes that stand several times. */
 void code_name_loads(struct code *c);

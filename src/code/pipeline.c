@@ -19,7 +19,7 @@ static void drop_dead_code(struct code *c) {
 }
 
 static void share_gathers(struct code *c) {
-  if (code_gather_once(c)) code_simplify(c);
+  if (code_share_gathers(c)) code_simplify(c);
 }
 
 static void permute_gathers(struct code *c) {

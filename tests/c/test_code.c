@@ -1100,7 +1100,7 @@ static void drops_dead(void **state) {
 }
 
 static void gather(struct code *c) {
-  if (code_gather_once(c)) code_simplify(c);
+  if (code_share_gathers(c)) code_simplify(c);
 }
 
 static void gathers_once(void **state) {
