@@ -257,7 +257,7 @@ void code_partition_loops(struct code *c);
 void code_split_lanes(struct code *c);
 
 /* code_remainders.c: the same, remainders and quotients of what is read by one division. */
-void code_join_remainders(struct code *c);
+void code_share_divisions(struct code *c);
 
 /* code_promote.c: the same, what a loop adds to places in memory that do not move summed up in variables. */
 void code_promote_sums(struct code *c);

@@ -54,7 +54,7 @@ const struct code_pass code_passes[] = {
    "every lane that was stored is stored at its place, and no other element is written"},
   {"drop-dead-code-again", drop_dead_code,
    "as drop-dead-code; what the passes between made needless is dropped"},
-  {"share-divisions", code_join_remainders,
+  {"share-divisions", code_share_divisions,
    "indices keep their values; operands are loads of one place, quotient and remainder by one number"},
   {"promote-sums", code_promote_sums,
    "a sum in memory gets the same terms, added up in a variable first; nobody reads it in the loop"},

@@ -1207,7 +1207,7 @@ static void joins_remainders(void **state) {
       {divided_counter, NULL},
       {divided_for_nothing, NULL},
   };
-  CHECK_ROWS (rows, row) check_pass(row, code_join_remainders);
+  CHECK_ROWS (rows, row) check_pass(row, code_share_divisions);
 }
 
 static void shortens_sums(void **state) {
