@@ -263,7 +263,7 @@ void code_share_divisions(struct code *c);
 void code_promote_sums(struct code *c);
 
 /* code_sums.c: the same, sums of many steps in levels, with a smaller error. */
-void code_shorten_sums(struct code *c);
+void code_block_sums(struct code *c);
 
 /* code_pieces.c: the same, vectors that are set piece by piece from memory loaded at once; whether there were
  * any. */

@@ -58,7 +58,7 @@ const struct code_pass code_passes[] = {
    "indices keep their values; operands are loads of one place, quotient and remainder by one number"},
   {"promote-sums", code_promote_sums,
    "a sum in memory gets the same terms, added up in a variable first; nobody reads it in the loop"},
-  {"block-sums", code_shorten_sums,
+  {"block-sums", code_block_sums,
    "a sum gets the same terms, grouped in blocks; sums of f64 stay as they are"},
   {"share-loads", code_name_loads,
    "a named load is one of an array that the block does not write, and runs whenever the block does"},

@@ -1267,7 +1267,7 @@ static void shortens_sums(void **state) {
       {long_sum_that_is_read, NULL},
       {long_sum_in_double, NULL},
   };
-  CHECK_ROWS (rows, row) check_pass(row, code_shorten_sums);
+  CHECK_ROWS (rows, row) check_pass(row, code_block_sums);
 #undef BEGIN
 #undef BLOCK_END
 #undef END
