@@ -293,7 +293,7 @@ bool code_drop_dead_code(struct code *c);
 bool code_share_gathers(struct code *c);
 
 /* code_loads.c: the same with names for loads of the first lanes that stand several times. */
-void code_name_loads(struct code *c);
+void code_share_loads(struct code *c);
 /* Whether an assignment below the statement is to the variable, or to elements of it. */
 bool code_writes(const struct code *c, int parent, int variable);
 

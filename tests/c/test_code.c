@@ -1473,7 +1473,7 @@ static void names_loads(void **state) {
                                "    v_1 = f32x8(Y[i*8], i - 1)\n"
                                "    f32x8(Y[i*8], i - 1) = f32x8(Y[i*8], i - 1)\n"},
   };
-  CHECK_ROWS (rows, row) check_pass(row, code_name_loads);
+  CHECK_ROWS (rows, row) check_pass(row, code_share_loads);
 }
 
 static void names_common(void **state) {
