@@ -298,7 +298,7 @@ void code_share_loads(struct code *c);
 bool code_writes(const struct code *c, int parent, int variable);
 
 /* code_common.c: the same with names for what indices have in common. */
-void code_name_common(struct code *c);
+void code_share_indices(struct code *c);
 
 /* code_verify.c: every rule of a tree; the message names `pass`, which made it. */
 canvas_status code_verify(canvas_context *ctx, const struct code *c, const char *pass);

@@ -62,7 +62,7 @@ const struct code_pass code_passes[] = {
    "a sum gets the same terms, grouped in blocks; sums of f64 stay as they are"},
   {"share-loads", code_share_loads,
    "a named load is one of an array that the block does not write, and runs whenever the block does"},
-  {"share-indices", code_name_common,
+  {"share-indices", code_share_indices,
    "named indices fit in 64 bits; a load among them runs whenever the loop's body does"},
   {NULL, NULL, NULL},
 };

@@ -1541,7 +1541,7 @@ static void names_common(void **state) {
                                 "      Y[i*8 + j + 1] = 0\n"
                                 "      Y[i*8 + j + 2] = 0\n"},
   };
-  CHECK_ROWS (rows, row) check_pass(row, code_name_common);
+  CHECK_ROWS (rows, row) check_pass(row, code_share_indices);
 }
 
 // A loop of so many steps over so many statements, of which each of the first has a place to split at.
