@@ -34,7 +34,6 @@ UNCONVERTED = {
     "src/autoschedule/default_k_blocks.c",
     "src/autoschedule/default_loads.c",
     "src/autoschedule/default_materialize.c",
-    "src/autoschedule/default_nest.c",
     "src/autoschedule/default_odd.c",
     "src/autoschedule/default_order.c",
     "src/autoschedule/default_panels.c",

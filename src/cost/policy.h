@@ -208,6 +208,16 @@ POLICY_REAL(DEFAULT_BOUNDARY_INSIDE, 0.84, "of the terms",
             "if more are inside the boundary, products with 0 cost less than tiles of uneven size:"
             " so for 3x3 beyond 8x8 pixels, for 3x1 beyond 4x4", "chosen by hand");
 
+/* ---- the loops of a stage (default_nest.c, default_odd.c) ---- */
+
+POLICY_INT(DEFAULT_PARALLEL_CYCLES, 1 << 15, "cycles",
+           "a loop that takes less is not worth threads: some ten microseconds", "chosen by hand");
+POLICY_INT(DEFAULT_PANEL_TILES, 16, "tiles of rows per panel",
+           "panels that more tiles read are not prefetched, as few of the reads come from memory",
+           "chosen by hand");
+POLICY_INT(DEFAULT_PANEL_STEP_BYTES, 64, "bytes per iteration of the reduction",
+           "a load that moves less is not counted as a panel", "derived: a cache line of x86-64");
+
 /* clang-format on */
 
 #endif
