@@ -25,7 +25,6 @@ ROOMS = {"src/cost/": "COST_", "src/autoschedule/": "DEFAULT_"}
 UNCONVERTED = {
     "src/autoschedule/default.h",
     "src/autoschedule/default_borders.c",
-    "src/autoschedule/default_buffers.c",
     "src/autoschedule/default_chooser.h",
     "src/autoschedule/default_cycles.c",
     "src/autoschedule/default_facts.c",
@@ -34,7 +33,6 @@ UNCONVERTED = {
     "src/autoschedule/default_k_blocks.c",
     "src/autoschedule/default_loads.c",
     "src/autoschedule/default_materialize.c",
-    "src/autoschedule/default_odd.c",
     "src/autoschedule/default_order.c",
     "src/autoschedule/default_panels.c",
     "src/autoschedule/default_phases.c",
@@ -42,7 +40,6 @@ UNCONVERTED = {
     "src/autoschedule/default_prefetch.c",
     "src/autoschedule/default_program.c",
     "src/autoschedule/default_reciprocals.c",
-    "src/autoschedule/default_rows.c",
     "src/autoschedule/default_tile.c",
     "src/autoschedule/default_tile_cache.c",
     "src/autoschedule/default_windows.c",

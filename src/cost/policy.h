@@ -218,6 +218,34 @@ POLICY_INT(DEFAULT_PANEL_TILES, 16, "tiles of rows per panel",
 POLICY_INT(DEFAULT_PANEL_STEP_BYTES, 64, "bytes per iteration of the reduction",
            "a load that moves less is not counted as a panel", "derived: a cache line of x86-64");
 
+/* ---- producers that are computed per tile of rows (default_buffers.c) ---- */
+
+POLICY_INT(DEFAULT_BUFFERED_CACHES, 2, "times L1",
+           "a smaller producer stays in the caches without a buffer", "chosen by hand");
+POLICY_REAL(DEFAULT_MOVED_ROWS, 0.75, "of the loads",
+            "rows of a tile move to another axis if so many loads or fewer remain",
+            "chosen by hand");
+
+/* ---- programs of odd rows (default_odd.c) ---- */
+
+POLICY_INT(DEFAULT_ODD_SHORTEST, 1, "vectors per row",
+           "shorter rows have no whole vector", "derived: one vector");
+POLICY_INT(DEFAULT_ODD_CHAINED, 4, "vectors per row",
+           "shorter rows leave the processor idle, where stages wait for each other:"
+           " functions, or several reductions with narrow vectors", "chosen by hand");
+POLICY_INT(DEFAULT_ODD_NARROW_BYTES, 32, "bytes",
+           "several reductions count as waiting up to this length of vectors, as the other"
+           " schedules gather few lanes there", "chosen by hand");
+POLICY_INT(DEFAULT_ODD_WHOLE, 8, "vectors",
+           "a longer row is split into steps of this length", "chosen by hand");
+POLICY_INT(DEFAULT_ODD_FUNCTIONS, 4, "vectors",
+           "the same where each element takes a function", "chosen by hand");
+POLICY_INT(DEFAULT_ODD_SHARED, 16, "vectors per row",
+           "longer reductions whose rows share loads are faster as partial sums of several rows",
+           "chosen by hand");
+POLICY_INT(DEFAULT_ODD_WASTE, 7, "elements per unused lane",
+           "with fewer, the functions in masked lanes cost too much", "chosen by hand");
+
 /* clang-format on */
 
 #endif
