@@ -43,10 +43,7 @@ UNCONVERTED = {
     "src/autoschedule/default_tile.c",
     "src/autoschedule/default_tile_cache.c",
     "src/autoschedule/default_windows.c",
-    "src/autoschedule/default_winograd.c",
     "src/autoschedule/schedule_default.c",
-    "src/autoschedule/winograd_nest.c",
-    "src/autoschedule/winograd_nest.h",
 }
 
 ALLOWED = {"0", "1", "2", "0.0", "1.0", "2.0"}

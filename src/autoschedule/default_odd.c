@@ -25,11 +25,10 @@
 struct rows {
   const struct program *p;
   const struct machine *machine;
-  struct default_layout *layout; /* by tensor, the program's */
-  const struct program_tensor
-      *reducer;           /* the first stage that reduces: its own axes are the rows */
-  int count;              /* axes of the rows; 0: no rows */
-  int reducers;           /* stages with a reduction */
+  struct default_layout *layout;        /* by tensor, the program's */
+  const struct program_tensor *reducer; /* the first stage with a reduction */
+  int count;              /* rows are the first axes of every stage; 0: no stage reduces */
+  int reducers;           /* number of stages with a reduction */
   bool ignores_functions; /* edits may move functions out of the rows */
 };
 

@@ -1,15 +1,19 @@
-/* Numbers for the loops of Winograd's convolution (winograd_nest.h), by a closed formula.
+/* Tile and block sizes of Winograd's convolution (winograd_nest.h), by a closed formula.
  *
- * A tile of registers is hi rows of wi tiles times some vectors of channels, where a step over the sums takes
+ * A register tile is hi rows of wi tiles, times some vectors of output channels. A point is one of
+ * its hi * wi tiles. One step of the reduction takes
  *
- *     max(points * vectors / 2,  (points + vectors) / 2,  6,  bytes of weights / 24)
+ *     max(points * vectors / 2,  (points + vectors) / 2,  DEFAULT_WINOGRAD_LATENCY,
+ *         bytes of weights from L2 / DEFAULT_WINOGRAD_L2)
  *
- * cycles: multiply-adds, loads, the latency of an addition, which tiles of eight sums do not hide quite, and what comes
- * from the second cache where the weights of a tile are half of the first or more; what is left over of rows and
- * columns is a smaller one. Of equals that is taken whose weights come from the first.
- * The block of tiles that is transformed and multiplied at a time reads all weights again, which come with 48 bytes
- * a cycle where they and the block take half of the second cache, else with 8, as do the block's own numbers where
- * they do not stay there beside the weights that a product reads.
+ * cycles: multiply-adds, loads, the latency of an addition, and L2, if the weights of a tile take
+ * half of L1 or more. Remainders of rows and columns are smaller tiles. Of equally cheap tiles, the
+ * one that reads fewer weights from L2 wins.
+ *
+ * A block is the tiles that are transformed and multiplied together. Each block reads all weights
+ * again: at DEFAULT_WINOGRAD_FAST bytes per cycle if they and the block fit into half of L2, else
+ * at DEFAULT_WINOGRAD_SLOW. The block's own data is fast if it fits there with the weights of one
+ * of the (tile + 2)^2 products.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -17,87 +21,91 @@
 #include "autoschedule/winograd_nest.h"
 #include "base/buf.h"
 #include "bind/loop_tree.h"
+#include "cost/policy.h"
 #include "program/affine.h"
 #include "program/program_cost.h"
 
-enum { LATENCY = 6, SECOND = 24 };
-static const double FAST = 48, SLOW = 8; /* bytes a cycle */
-/* Times as dear: a block that does not divide the rows, as what is left has code of its own. */
-static const double RAGGED = 2;
-
+/* The numbers that are chosen, and what they are chosen for. */
 struct choice {
   const struct winograd_axes *w;
   const struct program_tensor *t; /* the products */
   const struct machine *machine;
   int lanes;
-  int64_t hi, wi, vectors, hm, images;
+  int64_t hi, wi;     /* rows and columns of tiles in a register tile */
+  int64_t vectors;    /* of output channels in a register tile */
+  int64_t hm, images; /* of a block: register tiles along its rows, images */
 };
 
 static int64_t rows_of(const struct choice *c) {
-  return c->t->axes[c->w->own[0]].size;
+  return c->t->axes[c->w->tile_axis[0]].size;
 }
 
 static int64_t columns_of(const struct choice *c) {
-  return c->t->axes[c->w->own[1]].size;
+  return c->t->axes[c->w->tile_axis[1]].size;
 }
 
-/* Channels of the result that are lanes. */
+/* Size of the vector axis of the products. */
 static int64_t outputs_of(const struct choice *c) {
-  return c->t->axes[c->w->others[c->w->other_count - 1]].size;
+  return c->t->axes[c->w->outputs[c->w->output_count - 1]].size;
 }
 
-static double more(double a, double b) {
+static double larger(double a, double b) {
   return a > b ? a : b;
 }
 
+/* Steps of the reduction. */
 static int64_t channels_of(const struct choice *c) {
   int64_t channels = 1;
-  for (int i = 0; i < c->w->sum_count; i++) channels *= c->t->axes[c->w->sums[i]].size;
+  for (int i = 0; i < c->w->channel_count; i++) channels *= c->t->axes[c->w->channels[i]].size;
   return channels;
 }
 
-/* Bytes of weights that a step takes from the second cache. */
-static int64_t from_second(const struct choice *c) {
+/* Bytes of weights that a step of the reduction reads from L2: none if those of a tile fit into
+ * half of L1. */
+static int64_t l2_weight_bytes(const struct choice *c) {
   int64_t bytes = c->vectors * c->machine->vector_bytes;
   return channels_of(c) * bytes >= c->machine->l1 / 2 ? bytes : 0;
 }
 
-static double step(const struct choice *c, int64_t points) {
-  double cycles = more((double)(points * c->vectors) / 2, (double)(points + c->vectors) / 2);
-  return more(more(cycles, (double)from_second(c) / SECOND), LATENCY);
+/* Cycles of one step of the reduction in a register tile of so many points. */
+static double step_cycles(const struct choice *c, int64_t points) {
+  double cycles = larger((double)(points * c->vectors) / 2, (double)(points + c->vectors) / 2);
+  return larger(larger(cycles, (double)l2_weight_bytes(c) / DEFAULT_WINOGRAD_L2),
+                DEFAULT_WINOGRAD_LATENCY);
 }
 
-/* Of some rows of tiles, all columns. */
-static double row_step(const struct choice *c, int64_t rows) {
+/* Cycles of one step in the register tiles of all columns, of so many rows of tiles. */
+static double row_cycles(const struct choice *c, int64_t rows) {
   int64_t columns = columns_of(c), left = columns % c->wi;
-  double cycles = (double)(columns / c->wi) * step(c, rows * c->wi);
-  return left ? cycles + step(c, rows * left) : cycles;
+  double cycles = (double)(columns / c->wi) * step_cycles(c, rows * c->wi);
+  return left ? cycles + step_cycles(c, rows * left) : cycles;
 }
 
-/* Cycles of all tiles of registers for one channel of one image. */
-static double products(const struct choice *c) {
+/* Cycles of one step in all register tiles of one image. */
+static double product_cycles(const struct choice *c) {
   int64_t rows = rows_of(c), left = rows % c->hi;
   int64_t channels = outputs_of(c);
-  double cycles = (double)(rows / c->hi) * row_step(c, c->hi);
-  if (left) cycles += row_step(c, left);
+  double cycles = (double)(rows / c->hi) * row_cycles(c, c->hi);
+  if (left) cycles += row_cycles(c, left);
   return cycles * (double)((channels - 1) / (c->vectors * c->lanes) + 1);
 }
 
+/* The cheapest register tile. Of equally cheap ones that which reads fewer weights from L2. */
 static void choose_tile(struct choice *c) {
   int64_t rows = rows_of(c), columns = columns_of(c);
   int64_t channels = outputs_of(c);
   struct choice best = *c;
   double least = -1;
-  for (c->vectors = WINOGRAD_VECTORS; c->vectors >= 1; c->vectors /= 2)
-    for (c->hi = 1; c->hi <= rows && c->hi <= WINOGRAD_TILE_ROWS; c->hi++)
-      for (c->wi = 1; c->wi <= columns && c->wi <= WINOGRAD_TILE; c->wi++) {
+  for (c->vectors = DEFAULT_WINOGRAD_VECTORS; c->vectors >= 1; c->vectors /= 2)
+    for (c->hi = 1; c->hi <= rows && c->hi <= DEFAULT_WINOGRAD_TILE_ROWS; c->hi++)
+      for (c->wi = 1; c->wi <= columns && c->wi <= DEFAULT_WINOGRAD_COLUMNS; c->wi++) {
         int64_t sums = c->hi * c->wi * c->vectors;
         bool offered =
-            winograd_may_be(rows, c->hi, false) && winograd_may_be(columns, c->wi, false);
+            winograd_offers(rows, c->hi, false) && winograd_offers(columns, c->wi, false);
         if (!offered || (c->vectors > 1 && c->vectors * c->lanes > channels)) continue;
         if (sums + c->vectors + 1 > c->machine->registers) continue;
-        double cycles = products(c);
-        bool fewer = cycles == least && from_second(c) < from_second(&best);
+        double cycles = product_cycles(c);
+        bool fewer = cycles == least && l2_weight_bytes(c) < l2_weight_bytes(&best);
         if (least >= 0 && cycles >= least && !fewer) continue;
         least = cycles;
         best = *c;
@@ -105,37 +113,44 @@ static void choose_tile(struct choice *c) {
   *c = best;
 }
 
-/* Of what comes to the first cache for the products. */
-static double traffic(const struct choice *c) {
-  int64_t rows = rows_of(c), columns = columns_of(c);
-  int64_t all = winograd_tiles(c->w), side = c->w->tile + 2, block = c->hm * c->hi;
-  int64_t channels = channels_of(c);
-  for (int i = 0; i < c->w->other_count; i++) channels += c->t->axes[c->w->others[i]].size;
-  int64_t each = side * side * channels * program_dtype_bytes(c->t->dtype);
-  int64_t tiles = (block < rows ? block : rows) * columns * c->images;
-  int64_t weights = winograd_weights(c->w), room = c->machine->l2 / 2;
-  double again = (double)((all - 1) / tiles + 1) * (double)weights;
-  bool both = weights + tiles * each <= room,
-       alone = weights / (side * side) + tiles * each <= room;
-  double cycles = again / (both ? FAST : SLOW) + 2 * (double)(all * each) / (alone ? FAST : SLOW);
-  return block < rows_of(c) && rows_of(c) % block ? RAGGED * cycles : cycles;
+static double bytes_per_cycle(bool in_l2) {
+  return in_l2 ? DEFAULT_WINOGRAD_FAST : DEFAULT_WINOGRAD_SLOW;
 }
 
-/* Images of a batch stand in the first axis of them. */
+/* Cycles of data that the products move to L1: the weights once per block, and each tile's
+ * transforms twice. */
+static double traffic_cycles(const struct choice *c) {
+  int64_t rows = rows_of(c), columns = columns_of(c);
+  int64_t all_tiles = winograd_tiles(c->w), side = c->w->tile + 2, block = c->hm * c->hi;
+  int64_t channels = channels_of(c);
+  for (int i = 0; i < c->w->output_count; i++) channels += c->t->axes[c->w->outputs[i]].size;
+  int64_t tile_bytes = side * side * channels * program_dtype_bytes(c->t->dtype);
+  int64_t tiles = (block < rows ? block : rows) * columns * c->images;
+  int64_t weights = winograd_weights(c->w), room = c->machine->l2 / 2;
+  double weights_read = (double)((all_tiles - 1) / tiles + 1) * (double)weights;
+  bool fits_all = weights + tiles * tile_bytes <= room;
+  bool fits_one = weights / (side * side) + tiles * tile_bytes <= room;
+  double cycles = weights_read / bytes_per_cycle(fits_all) +
+                  2 * (double)(all_tiles * tile_bytes) / bytes_per_cycle(fits_one);
+  return block < rows_of(c) && rows_of(c) % block ? DEFAULT_WINOGRAD_RAGGED * cycles : cycles;
+}
+
+/* Size of the first batch axis: blocks have several steps along this one only. */
 static int64_t image_count(const struct choice *c) {
   return c->w->image_count ? c->t->axes[c->w->images[0]].size : 1;
 }
 
+/* The block with the least traffic. A block of several images has all of their rows. */
 static void choose_block(struct choice *c) {
   int64_t rows = rows_of(c), images = image_count(c);
   struct choice best = *c;
   double least = -1;
-  for (c->images = 1; c->images <= images && c->images <= WINOGRAD_IMAGES; c->images++)
-    for (c->hm = 1; c->hm <= rows && c->hm <= WINOGRAD_ROWS; c->hm++) {
+  for (c->images = 1; c->images <= images && c->images <= DEFAULT_WINOGRAD_IMAGES; c->images++)
+    for (c->hm = 1; c->hm <= rows && c->hm <= DEFAULT_WINOGRAD_BLOCK_ROWS; c->hm++) {
       int64_t block = c->hm * c->hi;
-      if (!winograd_may_be(rows, c->hm, false) || (block < rows && c->images > 1)) continue;
-      if (!winograd_may_be(images, c->images, true)) continue;
-      double cycles = traffic(c);
+      if (!winograd_offers(rows, c->hm, false) || (block < rows && c->images > 1)) continue;
+      if (!winograd_offers(images, c->images, true)) continue;
+      double cycles = traffic_cycles(c);
       if (least >= 0 && cycles >= least) continue;
       least = cycles;
       best = *c;
@@ -143,8 +158,8 @@ static void choose_block(struct choice *c) {
   *c = best;
 }
 
-/* Each load's last index is the axis, and something that does not move. */
-static bool reads_along(const struct program *p, int expr, int axis) {
+/* Each load of the expression has stride 1 along the axis in its last index. */
+static bool reads_contiguous(const struct program *p, int expr, int axis) {
   const struct px_node *n = &p->nodes.data[expr];
   if (n->op == PX_LOAD) {
     int rank = p->tensors.data[n->tensor].rank;
@@ -153,21 +168,21 @@ static bool reads_along(const struct program *p, int expr, int axis) {
     return rank && affine_of(p, p->indices.data[n->first + rank - 1], &sum) &&
            affine_stride(p, &sum, axis, &stride) && stride == 1;
   }
-  for (int i = 0; i < 3; i++)
+  for (int i = 0; i < PX_ARGS; i++)
     if (n->arg[i] >= 0 && p->nodes.data[n->arg[i]].sort == PX_VALUE &&
-        !reads_along(p, n->arg[i], axis))
+        !reads_contiguous(p, n->arg[i], axis))
       return false;
   return true;
 }
 
-/* Vectors of what is read and of what is written are contiguous. */
+/* Vectors along channels are contiguous in the image and in the output. */
 static bool channels_are_innermost(const struct winograd_axes *w) {
-  const struct program_tensor *y = &w->p->tensors.data[w->last];
+  const struct program_tensor *y = &w->p->tensors.data[w->output];
   const struct program_tensor *t = &w->p->tensors.data[w->products];
   const struct program_tensor *image = &w->p->tensors.data[w->image];
-  const char *lanes = t->axes[w->others[w->other_count - 1]].name;
+  const char *lanes = t->axes[w->outputs[w->output_count - 1]].name;
   return !strcmp(y->axes[y->rank - 1].name, lanes) &&
-         reads_along(w->p, image->body, image->rank - 1);
+         reads_contiguous(w->p, image->body, image->rank - 1);
 }
 
 static void put_numbers(const struct choice *c, struct buf *out) {

@@ -1,34 +1,36 @@
-/* The loops of Winograd's convolution (program_edit.h), and of the maps that follow it: a block of rows of tiles is
- * transformed, multiplied and transformed back while it lies in the second cache.
+/* The loops of Winograd's convolution (rewrite/winograd_stages.c) and of the element-wise stages
+ * after it. A block of rows of tiles is transformed, multiplied and transformed back while it stays
+ * in L2.
  *
  *     nb, hb =>
- *         ni:{1,2}, hm:{1,2,4}, hi:{1,2,4}:peel =>         the image, row by row
+ *         ni:{1,2}, hm:{1,2,4}, hi:{1,2,4}:peel =>         input transform, row by row
  *             .. =>
  *                 @Y_R = {nb, ni}/n, {hb, hm, hi}/h, ..
  *             .. =>
  *                 @Y_T = ..
  *         a, b, ob, ni, hm, wb, c:pf(20), hi:unroll, wi:{4,7,14}:unroll:peel, ov:{16,32}:vec =>
- *             @Y_M = ..                                    the products, in tiles of registers
- *         ni, hm, hi =>                                    and back
+ *             @Y_M = ..                                    products, in register tiles
+ *         ni, hm, hi =>                                    output transform
  *             .. =>
  *                 @Y_S = ..
  *             .. =>
  *                 @Y = ..
  *                 @relu = ..
  *
- * Weights and the image's border stand at the root. bench/native/winograd.schedule is one by hand.
+ * The filter transform and the padding of the image are outside of the blocks.
+ * bench/native/winograd.schedule is one written by hand.
  */
 #include <inttypes.h>
 #include <string.h>
 
+#include "autoschedule/default.h"
 #include "autoschedule/winograd_nest.h"
 #include "base/buf.h"
+#include "cost/policy.h"
 #include "program/affine.h"
 #include "program/program_cost.h"
 #include "program/program_facts.h"
 #include "rewrite/program_rebuild.h"
-
-enum { FEW_TILES = 32, AHEAD = 20 }; /* steps after which weights are wanted */
 
 /* ---- the stages ---- */
 
@@ -38,8 +40,8 @@ static int axis_named(const struct program_tensor *t, const char *name) {
   return -1;
 }
 
-/* The only stage that reads this one; -1. */
-static int reader_of(const struct program *p, int stage) {
+/* The only stage that reads this one; -1: none, or several. */
+static int only_consumer(const struct program *p, int stage) {
   int found = -1;
   for (int i = stage + 1; i < p->tensors.count; i++) {
     if (p->tensors.data[i].is_input || !stage_loads(p, i, stage)) continue;
@@ -49,8 +51,8 @@ static int reader_of(const struct program *p, int stage) {
   return found;
 }
 
-/* The only stage that this one reads; -1 where it reads none or several. */
-static int source_of(const struct program *p, int stage) {
+/* The only stage that this one reads; -1: none, or several. */
+static int only_producer(const struct program *p, int stage) {
   int found = -1;
   for (int i = 0; i < stage; i++) {
     if (p->tensors.data[i].is_input || !stage_loads(p, stage, i)) continue;
@@ -60,7 +62,7 @@ static int source_of(const struct program *p, int stage) {
   return found;
 }
 
-/* A product of two loads of stages, of the image and of weights. */
+/* The stage is Y_M: a sum of products of two loads of stages, the image's and the weights'. */
 static bool is_product(const struct program *p, int stage, struct winograd_axes *w) {
   const struct program_tensor *t = &p->tensors.data[stage];
   if (t->is_input || t->reducer != REDUCE_SUM) return false;
@@ -74,35 +76,38 @@ static bool is_product(const struct program *p, int stage, struct winograd_axes 
   return !p->tensors.data[w->tiles].is_input && !p->tensors.data[w->weights].is_input;
 }
 
+/* The stages from Y_M backward and forward. */
 static bool find_stages(struct winograd_axes *w) {
   const struct program *p = w->p;
   int found = 0;
   for (int i = 0; i < p->tensors.count && !found; i++) found = is_product(p, i, w);
   if (!found) return false;
-  w->rows = source_of(p, w->tiles);
-  w->half = source_of(p, w->weights);
-  w->image = w->rows < 0 ? -1 : source_of(p, w->rows);
-  w->back = reader_of(p, w->products);
-  w->last = w->back < 0 ? -1 : reader_of(p, w->back);
-  return w->rows >= 0 && w->half >= 0 && w->image >= 0 && w->last >= 0 &&
-         source_of(p, w->image) < 0 && source_of(p, w->half) < 0 &&
-         source_of(p, w->back) == w->products && source_of(p, w->last) == w->back;
+  w->rows = only_producer(p, w->tiles);
+  w->half_weights = only_producer(p, w->weights);
+  w->image = w->rows < 0 ? -1 : only_producer(p, w->rows);
+  w->half_output = only_consumer(p, w->products);
+  w->output = w->half_output < 0 ? -1 : only_consumer(p, w->half_output);
+  return w->rows >= 0 && w->half_weights >= 0 && w->image >= 0 && w->output >= 0 &&
+         only_producer(p, w->image) < 0 && only_producer(p, w->half_weights) < 0 &&
+         only_producer(p, w->half_output) == w->products &&
+         only_producer(p, w->output) == w->half_output;
 }
 
-/* A stage of the convolution's shape behind it; what it reads of it, and where, is for bind to say. */
-static bool is_map_of_it(const struct winograd_axes *w, int stage) {
-  const struct program_tensor *t = &w->p->tensors.data[stage], *y = &w->p->tensors.data[w->last];
-  if (t->reductions || t->rank != y->rank || stage < w->last) return false;
+/* A later stage of the output's shape without reductions. Binding checks what it reads. */
+static bool is_elementwise_of_output(const struct winograd_axes *w, int stage) {
+  const struct program_tensor *t = &w->p->tensors.data[stage], *y = &w->p->tensors.data[w->output];
+  if (t->reductions || t->rank != y->rank || stage < w->output) return false;
   for (int i = 0; i < t->rank; i++)
     if (t->axes[i].size != y->axes[i].size) return false;
   return true;
 }
 
+/* The program has no other stages. */
 static bool is_alone(const struct winograd_axes *w) {
   for (int i = 0; i < w->p->tensors.count; i++) {
-    bool known = i == w->half || i == w->weights || i == w->image || i == w->rows ||
-                 i == w->tiles || i == w->products || i == w->back || i == w->last;
-    if (!known && !w->p->tensors.data[i].is_input && !is_map_of_it(w, i)) return false;
+    bool known = i == w->half_weights || i == w->weights || i == w->image || i == w->rows ||
+                 i == w->tiles || i == w->products || i == w->half_output || i == w->output;
+    if (!known && !w->p->tensors.data[i].is_input && !is_elementwise_of_output(w, i)) return false;
   }
   return true;
 }
@@ -118,36 +123,37 @@ static bool same_size(const struct program_tensor *a, int axis, const struct pro
   return other >= 0 && a->axes[axis].size == b->axes[other].size;
 }
 
-/* Rows of tiles are rows of pixels in Y_P, columns are those in Y_R. */
-static bool sort_axes(struct winograd_axes *w) {
+/* The role of each axis. Along columns of tiles, Y_R still has pixels, hence another size; along
+ * rows, Y_P has. */
+static bool find_axes(struct winograd_axes *w) {
   const struct program_tensor *m = tensor(w, w->products), *image = tensor(w, w->tiles),
                               *weights = tensor(w, w->weights);
-  w->own[0] = w->own[1] = -1;
+  w->tile_axis[0] = w->tile_axis[1] = -1;
   for (int i = 2; i < m->rank; i++) {
     bool of_image = axis_named(image, m->axes[i].name) >= 0;
     bool of_weights = axis_named(weights, m->axes[i].name) >= 0;
     if (of_image == of_weights) return false;
     if (!of_image)
-      w->others[w->other_count++] = i;
+      w->outputs[w->output_count++] = i;
     else if (!same_size(m, i, image))
       return false;
     else if (!same_size(m, i, tensor(w, w->rows)))
-      w->own[1] = i;
+      w->tile_axis[1] = i;
     else if (!same_size(m, i, tensor(w, w->image)))
-      w->own[0] = i;
+      w->tile_axis[0] = i;
     else
       w->images[w->image_count++] = i;
   }
   for (int i = m->rank; i < m->rank + m->reductions; i++) {
     if (!same_size(m, i, image) || !same_size(m, i, weights)) return false;
-    w->sums[w->sum_count++] = i;
+    w->channels[w->channel_count++] = i;
   }
-  return w->own[0] >= 0 && w->own[1] >= 0 && w->sum_count && w->other_count;
+  return w->tile_axis[0] >= 0 && w->tile_axis[1] >= 0 && w->channel_count && w->output_count;
 }
 
 bool winograd_axes_of(const struct program *p, struct winograd_axes *w) {
   *w = (struct winograd_axes){.p = p};
-  if (!p->winograd || !find_stages(w) || !is_alone(w) || !sort_axes(w)) return false;
+  if (!p->winograd || !find_stages(w) || !is_alone(w) || !find_axes(w)) return false;
   w->tile = tensor(w, w->products)->axes[0].size - 2;
   return winograd_has_tile(w->tile);
 }
@@ -161,23 +167,24 @@ int64_t winograd_weights(const struct winograd_axes *w) {
 
 int64_t winograd_tiles(const struct winograd_axes *w) {
   const struct program_tensor *t = tensor(w, w->products);
-  int64_t count = t->axes[w->own[0]].size * t->axes[w->own[1]].size;
+  int64_t count = t->axes[w->tile_axis[0]].size * t->axes[w->tile_axis[1]].size;
   for (int i = 0; i < w->image_count; i++) count *= t->axes[w->images[i]].size;
   return count;
 }
 
-bool winograd_may_be(int64_t size, int64_t number, bool divide) {
-  return size % number == 0 || (!divide && !(number & (number - 1)));
+bool winograd_offers(int64_t size, int64_t number, bool divides) {
+  return size % number == 0 || (!divides && !(number & (number - 1)));
 }
 
 /* ---- text ---- */
 
+/* Writes the text of the schedule. */
 struct maker {
   const struct winograd_axes *w;
   const struct program_tensor *t; /* the products */
   int lanes;
   int64_t l2; /* bytes */
-  bool wide;  /* the machine has vectors of 64 bytes, for which that was measured */
+  bool wide;  /* vectors of DEFAULT_WINOGRAD_WIDE_BYTES */
   struct buf *out;
 };
 
@@ -185,21 +192,22 @@ static const char *name_of(const struct maker *m, int axis) {
   return m->t->axes[axis].name;
 }
 
-/* `NAME, ` for each, as loops or, where they are named so, axes. */
+/* Loops over the axes: `p_n, p_c, `. */
 static void put_loops(struct maker *m, const char *prefix, const int *axes, int count) {
   for (int i = 0; i < count; i++) buf_printf(m->out, "%s%s, ", prefix, name_of(m, axes[i]));
 }
 
+/* The axes in a leaf: `p_n/n, p_c/c, `. */
 static void put_axes(struct maker *m, const char *prefix, const int *axes, int count) {
   for (int i = 0; i < count; i++)
     buf_printf(m->out, "%s%s/%s, ", prefix, name_of(m, axes[i]), name_of(m, axes[i]));
 }
 
-/* {1,2,4} up to `most`: those that divide `size` only, or powers of two as well. */
-static void put_choices(struct maker *m, int64_t size, int64_t most, bool divide) {
+/* The numbers up to `most` that a hole offers: `{1,2,4}`. */
+static void put_choices(struct maker *m, int64_t size, int64_t most, bool divides) {
   const char *before = "{";
   for (int64_t i = 1; i <= size && i <= most; i++) {
-    if (!winograd_may_be(size, i, divide)) continue;
+    if (!winograd_offers(size, i, divides)) continue;
     buf_printf(m->out, "%s%" PRId64, before, i);
     before = ",";
   }
@@ -207,107 +215,115 @@ static void put_choices(struct maker *m, int64_t size, int64_t most, bool divide
 }
 
 static int64_t tiles(const struct maker *m, int which) {
-  return m->t->axes[m->w->own[which]].size;
+  return m->t->axes[m->w->tile_axis[which]].size;
 }
 
-static int last_sum(const struct maker *m) {
-  return m->w->sums[m->w->sum_count - 1];
+static int last_channel(const struct maker *m) {
+  return m->w->channels[m->w->channel_count - 1];
 }
 
-static int last_other(const struct maker *m) {
-  return m->w->others[m->w->other_count - 1];
+static int last_output(const struct maker *m) {
+  return m->w->outputs[m->w->output_count - 1];
 }
 
-static void put_stage(struct maker *m, int depth, int stage, const char *layout) {
-  buf_printf(m->out, "\n%*s@%s%s = ", 4 * depth, "", tensor(m->w, stage)->name, layout);
+/* Indents of leaves: in loops at the root, in loops in a block, in loops in a row of a block. */
+static const char AT_ROOT[] = "    ", IN_BLOCK[] = "        ", IN_ROW[] = "            ";
+
+static void put_stage(struct maker *m, const char *indent, int stage, const char *layout) {
+  buf_printf(m->out, "\n%s@%s%s = ", indent, tensor(m->w, stage)->name, layout);
 }
 
-/* The loop over a block's images, of one image over its rows, is run by several threads. */
-static bool are_images(const struct maker *m) {
+/* There are several images: the loop over a block's images runs in parallel. Else that over its
+ * rows does. */
+static bool has_images(const struct maker *m) {
   return m->w->image_count && m->t->axes[m->w->images[0]].size > 1;
 }
 
-/* A loop of a block; its choices where it stands for the first time. */
-static void put_hole(struct maker *m, bool first, int64_t size, int64_t most, bool divide) {
+/* The choices of a loop of a block, where the loop occurs first. */
+static void put_hole(struct maker *m, bool first, int64_t size, int64_t most, bool divides) {
   if (first) buf_puts(m->out, ":");
-  if (first) put_choices(m, size, most, divide);
+  if (first) put_choices(m, size, most, divides);
 }
 
-/* ni, hm and hi are all rows of a block. A row is transformed by two stages, and what the first leaves to the second
- * stays in the second cache where of all rows it would not. */
+/* The loops over the rows of a block: ni, hm and hi. Two stages transform a row. What the first
+ * stores for the second stays in L2, which it would not for all rows at once. */
 static void put_block(struct maker *m, bool first) {
   buf_puts(m->out, "    ");
   for (int i = 0; i < m->w->image_count; i++) {
     buf_printf(m->out, "ni_%s", name_of(m, m->w->images[i]));
-    put_hole(m, first, m->t->axes[m->w->images[i]].size, WINOGRAD_IMAGES, true);
-    buf_puts(m->out, i == 0 && are_images(m) ? ":para, " : ", ");
+    put_hole(m, first, m->t->axes[m->w->images[i]].size, DEFAULT_WINOGRAD_IMAGES, true);
+    buf_puts(m->out, i == 0 && has_images(m) ? ":para, " : ", ");
   }
   buf_puts(m->out, "hm");
-  put_hole(m, first, tiles(m, 0), WINOGRAD_ROWS, false);
-  buf_puts(m->out, are_images(m) ? ", hi" : ":para, hi");
-  put_hole(m, first, tiles(m, 0), WINOGRAD_TILE_ROWS, false);
+  put_hole(m, first, tiles(m, 0), DEFAULT_WINOGRAD_BLOCK_ROWS, false);
+  buf_puts(m->out, has_images(m) ? ", hi" : ":para, hi");
+  put_hole(m, first, tiles(m, 0), DEFAULT_WINOGRAD_TILE_ROWS, false);
   buf_puts(m->out, first ? ":peel =>\n" : " =>\n");
 }
 
+/* Batch axes and rows of tiles in a leaf of a block. */
 static void put_block_axes(struct maker *m) {
   for (int i = 0; i < m->w->image_count; i++) {
     const char *name = name_of(m, m->w->images[i]);
     buf_printf(m->out, "{nb_%s, ni_%s}/%s, ", name, name, name);
   }
-  buf_printf(m->out, "{hb, hm, hi}/%s, ", name_of(m, m->w->own[0]));
+  buf_printf(m->out, "{hb, hm, hi}/%s, ", name_of(m, m->w->tile_axis[0]));
 }
 
 /* ---- the nests ---- */
 
+/* The filter transform: two nests at the root. */
 static void put_weights(struct maker *m) {
-  const char *kw = tensor(m->w, m->w->half)->axes[1].name, *lanes = name_of(m, last_other(m));
+  const char *kw = tensor(m->w, m->w->half_weights)->axes[1].name,
+             *lanes = name_of(m, last_output(m));
   int side = (int)m->w->tile + 2;
   buf_puts(m->out, "k_w, ");
-  put_loops(m, "k_", m->w->sums, m->w->sum_count);
-  put_loops(m, "k_", m->w->others, m->w->other_count - 1);
+  put_loops(m, "k_", m->w->channels, m->w->channel_count);
+  put_loops(m, "k_", m->w->outputs, m->w->output_count - 1);
   buf_printf(m->out, "ob, k_a:%d:unroll, ov:{", side);
-  for (int i = 1; i <= WINOGRAD_VECTORS; i *= 2)
-    if (i == 1 || i * m->lanes <= m->t->axes[last_other(m)].size)
+  for (int i = 1; i <= DEFAULT_WINOGRAD_VECTORS; i *= 2)
+    if (i == 1 || i * m->lanes <= m->t->axes[last_output(m)].size)
       buf_printf(m->out, "%s%d", i == 1 ? "" : ",", i * m->lanes);
   buf_puts(m->out, "}:vec:mask =>");
-  put_stage(m, 1, m->w->half, "");
+  put_stage(m, AT_ROOT, m->w->half_weights, "");
   buf_printf(m->out, "k_a/%s, k_w/%s, ", name_of(m, 0), kw);
-  put_axes(m, "k_", m->w->sums, m->w->sum_count);
-  put_axes(m, "k_", m->w->others, m->w->other_count - 1);
+  put_axes(m, "k_", m->w->channels, m->w->channel_count);
+  put_axes(m, "k_", m->w->outputs, m->w->output_count - 1);
   buf_printf(m->out, "{ob, ov}/%s\nl_a, ", lanes);
-  put_loops(m, "l_", m->w->sums, m->w->sum_count);
-  put_loops(m, "l_", m->w->others, m->w->other_count - 1);
+  put_loops(m, "l_", m->w->channels, m->w->channel_count);
+  put_loops(m, "l_", m->w->outputs, m->w->output_count - 1);
   buf_printf(m->out, "ob, l_b:%d:unroll, ov:vec =>", side);
   struct buf layout = {0};
   buf_puts(&layout, "[l_a][l_b]");
-  for (int i = 0; i + 1 < m->w->other_count; i++)
-    buf_printf(&layout, "[l_%s]", name_of(m, m->w->others[i]));
+  for (int i = 0; i + 1 < m->w->output_count; i++)
+    buf_printf(&layout, "[l_%s]", name_of(m, m->w->outputs[i]));
   buf_puts(&layout, "[ob]");
-  for (int i = 0; i < m->w->sum_count; i++)
-    buf_printf(&layout, "[l_%s]", name_of(m, m->w->sums[i]));
+  for (int i = 0; i < m->w->channel_count; i++)
+    buf_printf(&layout, "[l_%s]", name_of(m, m->w->channels[i]));
   buf_puts(&layout, "[ov]");
-  put_stage(m, 1, m->w->weights, layout.text);
+  put_stage(m, AT_ROOT, m->w->weights, layout.text);
   buf_free(&layout);
   buf_printf(m->out, "l_a/%s, l_b/%s, ", name_of(m, 0), name_of(m, 1));
-  put_axes(m, "l_", m->w->sums, m->w->sum_count);
-  put_axes(m, "l_", m->w->others, m->w->other_count - 1);
+  put_axes(m, "l_", m->w->channels, m->w->channel_count);
+  put_axes(m, "l_", m->w->outputs, m->w->output_count - 1);
   buf_printf(m->out, "{ob, ov}/%s\n", lanes);
 }
 
-/* The loops over channels of the image but the vector, and their axes. */
+/* Channels of the image in a leaf; the last one is split by the vector. */
 static void put_channels(struct maker *m, const char *prefix) {
-  put_axes(m, prefix, m->w->sums, m->w->sum_count - 1);
-  buf_printf(m->out, "{cb, cv}/%s\n", name_of(m, last_sum(m)));
+  put_axes(m, prefix, m->w->channels, m->w->channel_count - 1);
+  buf_printf(m->out, "{cb, cv}/%s\n", name_of(m, last_channel(m)));
 }
 
+/* The padded image, then the loops over blocks with the input transform. */
 static void put_image(struct maker *m) {
-  const char *h = name_of(m, m->w->own[0]), *w = name_of(m, m->w->own[1]);
+  const char *h = name_of(m, m->w->tile_axis[0]), *w = name_of(m, m->w->tile_axis[1]);
   int side = (int)m->w->tile + 2;
   put_loops(m, "p_", m->w->images, m->w->image_count);
   buf_puts(m->out, "p_h, p_w, ");
-  put_loops(m, "p_", m->w->sums, m->w->sum_count - 1);
+  put_loops(m, "p_", m->w->channels, m->w->channel_count - 1);
   buf_printf(m->out, "cb, cv:%d:vec:mask =>", m->lanes);
-  put_stage(m, 1, m->w->image, "");
+  put_stage(m, AT_ROOT, m->w->image, "");
   put_axes(m, "p_", m->w->images, m->w->image_count);
   buf_printf(m->out, "p_h/%s, p_w/%s, ", h, w);
   put_channels(m, "p_");
@@ -315,65 +331,67 @@ static void put_image(struct maker *m) {
   buf_puts(m->out, "hb =>\n");
   put_block(m, true);
   buf_puts(m->out, "        r_w, ");
-  put_loops(m, "r_", m->w->sums, m->w->sum_count - 1);
+  put_loops(m, "r_", m->w->channels, m->w->channel_count - 1);
   buf_printf(m->out, "cb, r_a:%d:unroll, cv:vec =>", side);
-  put_stage(m, 3, m->w->rows, "");
+  put_stage(m, IN_ROW, m->w->rows, "");
   put_block_axes(m);
   buf_printf(m->out, "r_w/%s, r_a/%s, ", w, name_of(m, 0));
   put_channels(m, "r_");
   buf_puts(m->out, "        t_a, t_w, ");
-  put_loops(m, "t_", m->w->sums, m->w->sum_count - 1);
+  put_loops(m, "t_", m->w->channels, m->w->channel_count - 1);
   buf_printf(m->out, "cb, t_b:%d:unroll, cv:vec =>", side);
-  put_stage(m, 3, m->w->tiles, "");
+  put_stage(m, IN_ROW, m->w->tiles, "");
   buf_printf(m->out, "t_a/%s, t_b/%s, ", name_of(m, 0), name_of(m, 1));
   put_block_axes(m);
   buf_printf(m->out, "t_w/%s, ", w);
   put_channels(m, "t_");
 }
 
-/* Weights of more than the second cache, which so few tiles use that they hardly stay there: they are asked for some
- * steps ahead, or block by block, while the one before is used. */
+/* The weights exceed L2 and serve few tiles, so they come from beyond L2. They are prefetched: some
+ * iterations of the reduction ahead with wide vectors, else panel by panel. */
 static bool is_streamed(const struct maker *m) {
-  return winograd_weights(m->w) > m->l2 && winograd_tiles(m->w) <= FEW_TILES;
+  return winograd_weights(m->w) > m->l2 && winograd_tiles(m->w) <= DEFAULT_WINOGRAD_PANEL_TILES;
 }
 
+/* The products, in register tiles. */
 static void put_products(struct maker *m) {
   buf_puts(m->out, "    m_a:para, m_b, ");
-  put_loops(m, "m_", m->w->others, m->w->other_count - 1);
+  put_loops(m, "m_", m->w->outputs, m->w->output_count - 1);
   buf_puts(m->out, is_streamed(m) && !m->wide ? "ob:pf(1), " : "ob, ");
   put_loops(m, "ni_", m->w->images, m->w->image_count);
   buf_puts(m->out, "hm, wb, ");
-  put_loops(m, "m_", m->w->sums, m->w->sum_count - 1);
-  buf_printf(m->out, "m_%s", name_of(m, last_sum(m)));
-  if (is_streamed(m) && m->wide) buf_printf(m->out, ":pf(%d)", AHEAD);
+  put_loops(m, "m_", m->w->channels, m->w->channel_count - 1);
+  buf_printf(m->out, "m_%s", name_of(m, last_channel(m)));
+  if (is_streamed(m) && m->wide) buf_printf(m->out, ":pf(%d)", DEFAULT_WINOGRAD_PREFETCH);
   buf_puts(m->out, ", hi:unroll, wi:");
-  put_choices(m, tiles(m, 1), WINOGRAD_TILE, false);
+  put_choices(m, tiles(m, 1), DEFAULT_WINOGRAD_COLUMNS, false);
   buf_puts(m->out, ":unroll:peel, ov:vec =>");
-  put_stage(m, 2, m->w->products, "");
+  put_stage(m, IN_BLOCK, m->w->products, "");
   buf_printf(m->out, "m_a/%s, m_b/%s, ", name_of(m, 0), name_of(m, 1));
   put_block_axes(m);
-  buf_printf(m->out, "{wb, wi}/%s, ", name_of(m, m->w->own[1]));
-  put_axes(m, "m_", m->w->others, m->w->other_count - 1);
-  buf_printf(m->out, "{ob, ov}/%s // ", name_of(m, last_other(m)));
-  for (int i = 0; i < m->w->sum_count; i++) {
-    const char *name = name_of(m, m->w->sums[i]);
+  buf_printf(m->out, "{wb, wi}/%s, ", name_of(m, m->w->tile_axis[1]));
+  put_axes(m, "m_", m->w->outputs, m->w->output_count - 1);
+  buf_printf(m->out, "{ob, ov}/%s // ", name_of(m, last_output(m)));
+  for (int i = 0; i < m->w->channel_count; i++) {
+    const char *name = name_of(m, m->w->channels[i]);
     buf_printf(m->out, "%sm_%s/%s", i ? ", " : "", name, name);
   }
   buf_puts(m->out, "\n");
 }
 
-/* The convolution, or a map of it, whose axes stand in the same order. */
-static void put_map(struct maker *m, int stage) {
-  const struct program_tensor *y = tensor(m->w, m->w->last), *t = tensor(m->w, stage);
-  put_stage(m, 3, stage, "");
+/* The leaf of the output, or of an element-wise stage after it, which has axes in the same
+ * order. */
+static void put_output(struct maker *m, int stage) {
+  const struct program_tensor *y = tensor(m->w, m->w->output), *t = tensor(m->w, stage);
+  put_stage(m, IN_ROW, stage, "");
   for (int i = 0; i < y->rank; i++) {
     const char *name = y->axes[i].name, *own = t->axes[i].name, *comma = i ? ", " : "";
     int axis = axis_named(m->t, name);
-    if (axis == m->w->own[0])
+    if (axis == m->w->tile_axis[0])
       buf_printf(m->out, "%s{hb, hm, hi, y_i}/%s", comma, own);
-    else if (axis == m->w->own[1])
+    else if (axis == m->w->tile_axis[1])
       buf_printf(m->out, "%s{y_w, y_j}/%s", comma, own);
-    else if (axis == last_other(m))
+    else if (axis == last_output(m))
       buf_printf(m->out, "%s{sb, sv}/%s", comma, own);
     else if (axis_named(tensor(m->w, m->w->tiles), name) >= 0)
       buf_printf(m->out, "%s{nb_%s, ni_%s}/%s", comma, name, name, own);
@@ -382,26 +400,28 @@ static void put_map(struct maker *m, int stage) {
   }
 }
 
-static void put_back(struct maker *m) {
-  const struct program_tensor *s = tensor(m->w, m->w->back);
-  int half = axis_named(s, name_of(m, m->w->own[1])), tile = (int)m->w->tile;
-  if (half < axis_named(s, name_of(m, m->w->own[0])))
-    half = axis_named(s, name_of(m, m->w->own[0]));
+/* The output transform, and the element-wise stages after it. */
+static void put_outputs(struct maker *m) {
+  const struct program_tensor *s = tensor(m->w, m->w->half_output);
+  /* axis i of Y_S stands behind its rows and columns of tiles */
+  int before = axis_named(s, name_of(m, m->w->tile_axis[1])), tile = (int)m->w->tile;
+  if (before < axis_named(s, name_of(m, m->w->tile_axis[0])))
+    before = axis_named(s, name_of(m, m->w->tile_axis[0]));
   put_block(m, false);
   buf_puts(m->out, "        s_w, s_b, ");
-  put_loops(m, "s_", m->w->others, m->w->other_count - 1);
+  put_loops(m, "s_", m->w->outputs, m->w->output_count - 1);
   buf_printf(m->out, "sb, s_i:%d:unroll, sv:%d:vec:mask =>", tile, m->lanes);
-  put_stage(m, 3, m->w->back, "");
+  put_stage(m, IN_ROW, m->w->half_output, "");
   put_block_axes(m);
-  buf_printf(m->out, "s_w/%s, s_i/%s, s_b/%s, ", name_of(m, m->w->own[1]), s->axes[half + 1].name,
-             name_of(m, 1));
-  put_axes(m, "s_", m->w->others, m->w->other_count - 1);
-  buf_printf(m->out, "{sb, sv}/%s\n", name_of(m, last_other(m)));
+  buf_printf(m->out, "s_w/%s, s_i/%s, s_b/%s, ", name_of(m, m->w->tile_axis[1]),
+             s->axes[before + 1].name, name_of(m, 1));
+  put_axes(m, "s_", m->w->outputs, m->w->output_count - 1);
+  buf_printf(m->out, "{sb, sv}/%s\n", name_of(m, last_output(m)));
   buf_printf(m->out, "        y_i:%d:peel, y_w, ", tile);
-  put_loops(m, "y_", m->w->others, m->w->other_count - 1);
+  put_loops(m, "y_", m->w->outputs, m->w->output_count - 1);
   buf_printf(m->out, "sb, y_j:%d:unroll:peel, sv:vec =>", tile);
-  for (int i = m->w->last; i < m->w->p->tensors.count; i++)
-    if (!tensor(m->w, i)->is_input) put_map(m, i);
+  for (int i = m->w->output; i < m->w->p->tensors.count; i++)
+    if (!tensor(m->w, i)->is_input) put_output(m, i);
   buf_puts(m->out, "\n");
 }
 
@@ -414,13 +434,13 @@ struct schedule *winograd_nest(const struct program *p, const struct machine *ma
   struct maker m = {.w = &w,
                     .t = tensor(&w, w.products),
                     .l2 = machine->l2,
-                    .wide = machine->vector_bytes == 64,
+                    .wide = machine->vector_bytes == DEFAULT_WINOGRAD_WIDE_BYTES,
                     .out = &text};
-  m.lanes = machine->vector_bytes / (m.t->dtype == PROGRAM_F64 ? 8 : 4);
+  m.lanes = default_lanes(m.t, machine);
   put_weights(&m);
   put_image(&m);
   put_products(&m);
-  put_back(&m);
+  put_outputs(&m);
   if (schedule_parse(&ctx, text.text, text.length, &s) != CANVAS_OK) s = NULL;
   buf_free(&text);
   return s;

@@ -246,6 +246,45 @@ POLICY_INT(DEFAULT_ODD_SHARED, 16, "vectors per row",
 POLICY_INT(DEFAULT_ODD_WASTE, 7, "elements per unused lane",
            "with fewer, the functions in masked lanes cost too much", "chosen by hand");
 
+/* ---- Winograd's convolution: what holes offer (winograd_nest.c, default_winograd.c) ---- */
+
+POLICY_INT(DEFAULT_WINOGRAD_COLUMNS, 14, "columns of tiles in a register tile",
+           "the largest choice", "chosen by hand");
+POLICY_INT(DEFAULT_WINOGRAD_TILE_ROWS, 4, "rows of tiles in a register tile",
+           "the largest choice", "chosen by hand");
+POLICY_INT(DEFAULT_WINOGRAD_VECTORS, 4, "vectors in a register tile",
+           "the largest choice", "chosen by hand");
+POLICY_INT(DEFAULT_WINOGRAD_BLOCK_ROWS, 8, "register tiles along the rows of a block",
+           "the largest choice", "chosen by hand");
+POLICY_INT(DEFAULT_WINOGRAD_IMAGES, 10, "images in a block", "the largest choice",
+           "chosen by hand");
+
+/* ---- prefetch of its weights (winograd_nest.c) ---- */
+
+POLICY_INT(DEFAULT_WINOGRAD_PANEL_TILES, 32, "tiles of all images",
+           "weights that more tiles read are not prefetched, as they are read from L2 mostly",
+           "chosen by hand");
+POLICY_INT(DEFAULT_WINOGRAD_PREFETCH, 20, "iterations of the reduction",
+           "distance of the prefetch of weights with wide vectors", "chosen by hand");
+POLICY_INT(DEFAULT_WINOGRAD_WIDE_BYTES, 64, "bytes",
+           "length of the vectors for which that distance was measured; others prefetch panels",
+           "derived: AVX-512");
+
+/* ---- its formula (default_winograd.c) ---- */
+
+POLICY_INT(DEFAULT_WINOGRAD_LATENCY, 6, "cycles",
+           "a step takes no less, as a tile of eight sums hides the latency of an addition not quite",
+           "chosen by hand");
+POLICY_INT(DEFAULT_WINOGRAD_L2, 24, "bytes per cycle",
+           "weights of a register tile from L2", "chosen by hand");
+POLICY_REAL(DEFAULT_WINOGRAD_FAST, 48, "bytes per cycle",
+            "data of a block that stays in L2", "chosen by hand");
+POLICY_REAL(DEFAULT_WINOGRAD_SLOW, 8, "bytes per cycle",
+            "data of a block that does not", "chosen by hand");
+POLICY_REAL(DEFAULT_WINOGRAD_RAGGED, 2, "times the cycles",
+            "of a block that does not divide the rows, as the remainder has code of its own",
+            "chosen by hand");
+
 /* clang-format on */
 
 #endif
