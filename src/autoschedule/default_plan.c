@@ -1,4 +1,4 @@
-/* The plan of each stage: a flat vector loop, vectors vector_axis a reduction, a register tile, or a place in the
+/* The plan of each stage: a flat vector loop, vectors along a reduction, a register tile, or a place in the
  * tile of its producer. Stages are planned in the order of the program, as the layout of a stage decides what its
  * consumers load.
  */
@@ -93,7 +93,7 @@ static int fusible_consumer(const struct default_plans *all, int stage, int *axi
   if (r->rank + r->reductions != t->rank || r->reductions > 1) return -1;
   if (all->plan[consumer].kind == DEFAULT_FUSED_CONSUMER) return -1;
   if (r->reductions && p->nodes.data[r->body].op != PX_LOAD)
-    return -1; /* a copy of the sums, reduced: it adds up partial sums */
+    return -1; /* it may reduce only to add up partial sums */
   if ((r->dtype == PROGRAM_F64) != (t->dtype == PROGRAM_F64)) return -1;
   memset(axis, -1, PROGRAM_AXES * sizeof *axis);
   if (default_loads_as_is(p, r->body, stage, axis) < 1) return -1;
@@ -172,7 +172,7 @@ static void take_layout(struct default_plans *all, int stage) {
 
 /* ---- one stage ---- */
 
-/* The stage reads a tensor with another axis order, vector_axis which a flat vector loop can follow one axis only. */
+/* The stage reads a tensor with another axis order, along which a flat vector loop can follow one axis only. */
 static bool reads_other_layout(const struct default_plans *all, const struct default_facts *f) {
   for (int i = 0; i < f->loads; i++) {
     const struct program_tensor *t = &all->p->tensors.data[f->load[i].tensor];
@@ -244,7 +244,7 @@ static bool fit_registers(const struct default_plans *all, const struct default_
   return size / lanes <= all->machine->registers / 2 && size / lanes <= DEFAULT_TILE_VECTORS;
 }
 
-/* Of the tile's axes those vector_axis which its consumer loads other tensors in a twisted way. */
+/* Axes of the tile along which its consumer has non-affine loads. */
 static uint32_t non_affine_axes(const struct default_plans *all, const struct default_plan *plan) {
   struct default_facts f;
   uint32_t axes = 0;
@@ -256,8 +256,8 @@ static uint32_t non_affine_axes(const struct default_plans *all, const struct de
   return axes;
 }
 
-/* What reads it has vectors vector_axis these rows of the tile, which follow each other there: where they are enough, and
- * every tile has them all; -1. `non_affine` as non_affine_axes has it. */
+/* The axis of the tile along which the consumer's vectors run once the tile is transposed: its rows are contiguous in
+ * the output, and enough of them; -1 if there is none. */
 static int transposed_axis(const struct default_plans *all, const struct default_facts *f,
                            const struct default_plan *plan, uint32_t non_affine) {
   int lanes = default_lanes(f->t, all->machine);

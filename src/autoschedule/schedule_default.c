@@ -108,7 +108,9 @@ _Static_assert((int)PROGRAM_STAGES *(SCHEDULE_DEPTH + 1) < (int)SCHEDULE_NODES,
 static struct schedule *plain(const struct program *p, const char *name,
                               const struct machine *machine) {
   struct default_plans all;
-  struct machine any = {.vector_bytes = 16, .registers = 16, .l2 = 1 << 20};
+  struct machine any = {.vector_bytes = DEFAULT_PLAIN_VECTOR_BYTES,
+                        .registers = DEFAULT_PLAIN_REGISTERS,
+                        .l2 = DEFAULT_PLAIN_L2};
   default_plan_all(&all, p, &any, (struct default_mode){0});
   for (int i = 0; i < p->tensors.count; i++) default_row_major(&p->tensors.data[i], &all.layout[i]);
   struct default_maker m = {
