@@ -38,7 +38,8 @@ int default_horizontal_axis(const struct default_facts *f, const struct machine 
 }
 
 int64_t default_horizontal_steps(const struct default_facts *f, const struct machine *machine) {
-  return default_lanes(f->t, machine) * (f->operations >= DEFAULT_CALLS ? FUNCTIONS : WHOLE);
+  return default_lanes(f->t, machine) *
+         (f->operations >= DEFAULT_HEAVY_OPERATIONS ? FUNCTIONS : WHOLE);
 }
 
 double default_horizontal_cycles(const struct default_facts *f, const struct machine *machine,

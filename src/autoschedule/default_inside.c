@@ -92,7 +92,7 @@ static bool is_of_channels(const struct default_facts *f, int condition, int exp
   const struct program *p = f->p;
   const struct px_node *n = &p->nodes.data[expr];
   uint32_t asked = 0, left = 0, right = 0, some = 0;
-  if (default_terms(f->t) > DEFAULT_FEW) return true;
+  if (default_terms(f->t) > DEFAULT_SHORT_REDUCTION) return true;
   for (int i = 0; i < f->t->rank + f->t->reductions; i++) {
     if (f->t->axes[i].size == 1) continue;
     some |= 1u << i;

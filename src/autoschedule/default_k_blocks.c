@@ -54,7 +54,7 @@ static bool is_shared_most(const struct chooser *c) {
 static bool is_lost(const struct chooser *c) {
   for (int i = 0; i < c->f->loads; i++) {
     const struct default_load *l = &c->f->load[i];
-    if (is_shared(c, l) && 2 * chooser_lines(c, l) > (double)c->machine->l2) return true;
+    if (is_shared(c, l) && 2 * chooser_line_bytes(c, l) > (double)c->machine->l2) return true;
   }
   return false;
 }

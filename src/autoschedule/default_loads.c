@@ -70,12 +70,12 @@ static bool is_in_few_sets(const struct default_facts *f, const struct chooser_l
 
 /* Lines and bytes of one tile's reduction: see chooser_lines. */
 static void find_lines(const struct default_facts *f, struct chooser_load *out) {
-  out->line_footprint = 1;
+  out->line_runs = 1;
   out->span = 0;
   for (int i = f->t->rank; i < end_of(f); i++) {
     int64_t steps = f->t->axes[i].size;
     if (out->byte_step[i] >= CHOOSER_LINE)
-      out->line_footprint *= (double)steps;
+      out->line_runs *= (double)steps;
     else if (out->byte_step[i])
       out->span += (steps - 1) * out->byte_step[i];
   }
@@ -96,14 +96,14 @@ static void find_load(const struct chooser *c, const struct default_load *l,
   const struct default_facts *f = c->f;
   const struct program_tensor *t = f->t;
   out->bytes = program_dtype_bytes(f->p->tensors.data[l->tensor].dtype);
-  out->all = (double)program_elements(f->p, l->tensor) * out->bytes;
-  out->beyond_l3 = default_is_beyond_l3(c->machine, out->all);
-  out->panel = 1;
+  out->tensor_bytes = (double)program_elements(f->p, l->tensor) * out->bytes;
+  out->beyond_l3 = default_is_beyond_l3(c->machine, out->tensor_bytes);
+  out->reduction_elements = 1;
   out->strided = out->invariant = 0;
   for (int i = 0; i < end_of(f); i++) {
     out->byte_step[i] = llabs(l->stride[i]) * out->bytes;
     bool moves = l->depends_on >> i & 1;
-    if (i >= t->rank && moves) out->panel *= (double)t->axes[i].size;
+    if (i >= t->rank && moves) out->reduction_elements *= (double)t->axes[i].size;
     if (i >= t->rank) continue;
     if (l->stride[i] * out->bytes >= c->machine->line) out->strided |= 1u << i;
     if (!moves && t->axes[i].size > 1) out->invariant |= 1u << i;
@@ -111,8 +111,8 @@ static void find_load(const struct chooser *c, const struct default_load *l,
   }
   find_lines(f, out);
   out->crosses_pages = goes_to_pages(f, out);
-  out->alone = goes_alone(f, out);
-  out->repeats =
+  out->isolated_lines = goes_alone(f, out);
+  out->stays_in_l1 =
       chooser_has_few_registers(c) && is_in_lines(f, l, out->bytes) && !is_in_few_sets(f, out);
 }
 
@@ -129,7 +129,7 @@ static const double MOVED = 0.04; /* cycles of a byte, in the second cache */
 
 /* Terms that are there, at least: periods say which of them are. */
 static double least_terms(const struct default_facts *f) {
-  double count = (double)f->points * (double)f->reduction * CHOOSER_ROUNDED;
+  double count = (double)f->points * (double)f->reduction * DEFAULT_ROUNDING;
   for (int i = 0; i < f->t->rank; i++) count *= f->inside_share[i];
   return f->periodic ? 0 : count;
 }
@@ -145,7 +145,8 @@ double default_flat_cycles(const struct default_facts *f) {
 
 /* Windows of one image beside each other, as of a pooling. */
 static bool is_read_once(const struct default_facts *f) {
-  if (f->reduction == 1 || f->reduction > DEFAULT_FEW || f->loads != 1 || f->guarded) return false;
+  if (f->reduction == 1 || f->reduction > DEFAULT_SHORT_REDUCTION || f->loads != 1 || f->guarded)
+    return false;
   const struct default_load *l = &f->load[0];
   if (l->non_affine) return false;
   for (int r = f->t->rank; r < end_of(f); r++) {
@@ -160,7 +161,7 @@ static bool is_read_once(const struct default_facts *f) {
 /* Short ones that always run whole, of a stage that computes little beside its products. */
 static uint32_t slides(const struct default_facts *f) {
   uint32_t axes = 0;
-  if (f->operations >= DEFAULT_CALLS || f->non_monotone) return 0;
+  if (f->operations >= DEFAULT_HEAVY_OPERATIONS || f->non_monotone) return 0;
   for (int i = f->t->rank; i < end_of(f); i++) {
     const struct program_axis *a = &f->t->axes[i];
     if (a->size >= 2 && a->size <= SHORT && a->low < 0 && !f->period[i]) axes |= 1u << i;
@@ -171,13 +172,13 @@ static uint32_t slides(const struct default_facts *f) {
 void chooser_find_loads(struct chooser *c, struct chooser_load *load) {
   for (int i = 0; i < c->f->loads; i++) find_load(c, &c->f->load[i], &load[i]);
   c->load = load;
-  c->terms = terms(c->f);
+  c->average_terms = terms(c->f);
   c->least_terms = least_terms(c->f);
   c->cache_cycles = moving(c->f);
-  c->read_once = is_read_once(c->f);
-  c->slides = slides(c->f);
-  c->windows = false;
+  c->disjoint_windows = is_read_once(c->f);
+  c->sliding_reductions = slides(c->f);
+  c->overlapping_windows = false;
   for (int i = 0; i < c->f->loads; i++)
     for (int axis = 0; axis < c->f->t->rank; axis++)
-      c->windows = c->windows || load[i].window[axis] >= 0;
+      c->overlapping_windows = c->overlapping_windows || load[i].window[axis] >= 0;
 }

@@ -27,7 +27,7 @@ static double bytes_of_load(const struct chooser *c, const struct default_load *
   double bytes = chooser_bytes(c, l);
   for (int i = 0; i < c->f->t->rank + c->f->t->reductions; i++)
     if (l->depends_on >> i & 1) bytes *= (double)c->f->t->axes[i].size;
-  double all = chooser_load_of(c, l)->all;
+  double all = chooser_load_of(c, l)->tensor_bytes;
   return bytes < all ? bytes : all;
 }
 
@@ -274,7 +274,7 @@ static double across_pages(const struct chooser *c, const struct default_load *l
     if (inner < 0 || (l->stride[i] && l->stride[i] < l->stride[inner])) inner = i;
   if (inner < 0 || l->stride[inner] * chooser_bytes(c, l) < CHOOSER_PAGE) return 0;
   struct chooser best = chooser_of_best(c);
-  double tiles = 1 / chooser_uses_in_row(&best, l);
+  double tiles = 1 / chooser_l1_reuse(&best, l);
   double lines = (double)program_elements(c->f->p, l->tensor) / 16;
   for (int i = 0; i < c->f->t->rank; i++)
     if (i != v && !(l->depends_on >> i & 1))
@@ -361,7 +361,7 @@ static void order_reductions(struct chooser *c) {
 static int64_t window_of_rows(const struct chooser *c, int reduction) {
   int64_t most = 0;
   for (int i = 0; i < c->f->loads; i++)
-    for (uint32_t left = c->f->load[i].stride[reduction] ? c->rowed : 0; left;) {
+    for (uint32_t left = c->f->load[i].stride[reduction] ? c->row_axes : 0; left;) {
       int j = chooser_pop_axis(&left);
       int64_t step = c->f->load[i].stride[reduction], rows = c->now.rows[j];
       int64_t moved = c->f->load[i].stride[j] / step;
@@ -381,13 +381,13 @@ static bool shares_rows(const struct chooser *c, int64_t window) {
 bool chooser_slides(const struct chooser *c, int reduction) {
   int64_t size = c->f->t->axes[reduction].size, vectors = chooser_vectors(c);
   int64_t tile = chooser_rows(c) * vectors;
-  if (size * tile > DEFAULT_STATEMENTS) return false;
-  if (c->f->reduction > DEFAULT_FEW && vectors > 1) return false;
+  if (size * tile > DEFAULT_UNROLLED_STATEMENTS) return false;
+  if (c->f->reduction > DEFAULT_SHORT_REDUCTION && vectors > 1) return false;
   /* one register more is needed where there are few, or rows share more loads than vectors do */
   int few = c->machine->registers < DEFAULT_REGISTERS || vectors < chooser_rows(c);
   if (2 * tile + few > c->machine->registers) return false;
   int64_t window = window_of_rows(c, reduction);
-  return window && (c->f->reduction <= DEFAULT_FEW || shares_rows(c, window));
+  return window && (c->f->reduction <= DEFAULT_SHORT_REDUCTION || shares_rows(c, window));
 }
 
 /* All reductions where that is not much, or the one along which rows slide. */
@@ -400,7 +400,8 @@ static uint32_t unrolled(const struct chooser *c) {
   if (c->f->guarded) return 1u << c->best.sliding; /* each step would be many tiles */
   for (int i = c->f->t->rank; i < c->f->t->rank + c->f->t->reductions; i++)
     if (bounded(c, i)) return 1u << c->best.sliding;
-  bool few = c->f->reduction * chooser_rows(&best) * chooser_vectors(&best) <= DEFAULT_STATEMENTS;
+  bool few =
+      c->f->reduction * chooser_rows(&best) * chooser_vectors(&best) <= DEFAULT_UNROLLED_STATEMENTS;
   return c->f->reduction <= MOST_UNROLLED && few ? all : 1u << c->best.sliding;
 }
 
@@ -466,7 +467,9 @@ static int copied_from(const struct chooser *c, int last) {
  * element: a line at once, so that few pages are read or written by turns. */
 static void block_copy(struct chooser *c) {
   const struct default_facts *f = c->f;
-  if (f->t->reductions || f->t->rank == 0 || f->truncated || f->operations >= DEFAULT_CALLS) return;
+  if (f->t->reductions || f->t->rank == 0 || f->truncated ||
+      f->operations >= DEFAULT_HEAVY_OPERATIONS)
+    return;
   int last = f->order[f->t->rank - 1], from = copied_from(c, last);
   bool copy = f->p->nodes.data[f->t->body].op == PX_LOAD && !f->load[0].non_affine;
   if (copy || from < 0 || from == last || f->out_stride[last] != 1 ||

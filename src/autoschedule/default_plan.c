@@ -354,7 +354,7 @@ static void plan_stage(struct default_plans *all, int stage) {
 
 /* Cycles of an element that is computed by itself. */
 static double calls_apart(const struct default_facts *f) {
-  return f->operations < DEFAULT_CALLS ? 0 : CALLED * f->operations;
+  return f->operations < DEFAULT_HEAVY_OPERATIONS ? 0 : CALLED * f->operations;
 }
 
 /* What a stage that is computed in the tile of another takes beside it: lanes that are gathered, or functions element

@@ -88,7 +88,8 @@ static bool is_border_of_windows(const struct program *p, int stage,
     int64_t terms = 1;
     if (!stage_loads(p, i, stage)) continue;
     for (int r = t->rank; r < t->rank + t->reductions; r++) terms *= t->axes[r].size;
-    if (!t->reductions || t->reductions > __builtin_popcount(asked) || terms > DEFAULT_FEW)
+    if (!t->reductions || t->reductions > __builtin_popcount(asked) ||
+        terms > DEFAULT_SHORT_REDUCTION)
       return false;
   }
   return true;
@@ -102,7 +103,7 @@ static bool is_worth_inlining(const struct program *p, const struct default_plan
   if (!u.loads) return false;
   default_facts(p, stage, all->layout, &f);
   if (u.loads > 1 && (f.operations > CHEAP || u.loads > 3)) return false;
-  if (f.operations >= DEFAULT_CALLS && is_moved(p, all, stage)) return false;
+  if (f.operations >= DEFAULT_HEAVY_OPERATIONS && is_moved(p, all, stage)) return false;
   if (u.loads > 1 && reads_sum(p, stage)) return false;
   if (u.loads == 1 && is_border_of_windows(p, stage, &f)) return true;
   double times = is_spread(&f) ? MOST_AGAIN : 1.01;
@@ -242,7 +243,8 @@ static bool is_slow_apart(const struct default_plans *all, int stage) {
   int of = 0;
   while (all->plan[of].consumer != stage) of++;
   default_facts(all->p, stage, all->layout, &f);
-  return all->plan[of].gathered && all->plan[of].transposed < 0 && f.operations >= DEFAULT_CALLS;
+  return all->plan[of].gathered && all->plan[of].transposed < 0 &&
+         f.operations >= DEFAULT_HEAVY_OPERATIONS;
 }
 
 static bool cache_one(struct editor *e) {

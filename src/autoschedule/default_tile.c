@@ -26,7 +26,7 @@ static bool is_noting(const struct chooser *c) {
 /* What takes as many cycles leaves the best as it is. */
 static double limit_of(const struct chooser *c) {
   double limit = c->best.cycles < 0 ? INFINITY : 0.9995 * c->best.cycles;
-  return limit < c->bound ? limit : c->bound;
+  return limit < c->upper_bound ? limit : c->upper_bound;
 }
 
 static void take_cheaper(struct chooser *c) {
@@ -40,7 +40,7 @@ static void take_cheaper(struct chooser *c) {
 /* Phases are unrolled, around the tile and inside: loops hold no more statements, with what they leave over. */
 static bool unrolls_few(const struct chooser *c) {
   const struct default_facts *f = c->f;
-  if (!f->periodic || c->unbounded) return true;
+  if (!f->periodic || c->unlimited_statements) return true;
   int64_t tile = chooser_rows(c) * chooser_vectors(c), copies = 1, terms = 0;
   for (int i = f->t->rank; i < f->t->rank + f->t->reductions; i++)
     if (f->period[i]) terms = (terms ? terms : 1) * default_phase_steps(f, i);
@@ -56,11 +56,11 @@ static bool unrolls_few(const struct chooser *c) {
 
 /* A short reduction may be unrolled, so that next rows use what these load. */
 static void consider(struct chooser *c) {
-  if (!is_noting(c) && chooser_takes_at_least(c, limit_of(c))) return;
+  if (!is_noting(c) && chooser_exceeds(c, limit_of(c))) return;
   if (!chooser_fits_registers(c) || !unrolls_few(c) || !chooser_meets_constraint(c)) return;
   c->now.sliding = -1;
   take_cheaper(c);
-  for (uint32_t left = c->slides; left;) {
+  for (uint32_t left = c->sliding_reductions; left;) {
     int axis = chooser_pop_axis(&left);
     if (!chooser_slides(c, axis)) continue;
     c->now.sliding = axis;
@@ -84,7 +84,7 @@ static bool is_whole(const struct chooser *c, int axis) {
 
 /* Of axes that take as long the first stays: what rows along an inner one load is nearer to each other. */
 static int nearest(const struct chooser *c, int i) {
-  return c->windows ? i : c->f->t->rank - 1 - i;
+  return c->overlapping_windows ? i : c->f->t->rank - 1 - i;
 }
 
 /* Rows along a second axis, around a first one that is whole. */
@@ -94,7 +94,7 @@ static void try_second(struct chooser *c, int first) {
     int i = nearest(c, j);
     if (i == first || !may_tile(c, i)) continue;
     int64_t size = c->f->t->axes[i].size;
-    c->rowed = 1u << first | 1u << i;
+    c->row_axes = 1u << first | 1u << i;
     for (int64_t rows = 2; rows <= most && rows <= size; rows++) {
       c->now.rows[i] = rows;
       c->rows = c->now.rows[first] * rows;
@@ -111,7 +111,7 @@ static void guess_rows_along(struct chooser *c, int axis) {
   while (rows > 1 && (rows > size || size % rows)) rows--;
   if (rows < 2) return;
   c->now.rows[axis] = c->rows = rows;
-  c->rowed = 1u << axis;
+  c->row_axes = 1u << axis;
   if (is_whole(c, axis)) consider(c);
   c->now.rows[axis] = 1;
 }
@@ -121,7 +121,7 @@ static void try_rows_along(struct chooser *c, int axis) {
   if (!may_tile(c, axis)) return;
   for (int64_t rows = 2; rows <= most && rows <= size; rows++) {
     c->now.rows[axis] = c->rows = rows;
-    c->rowed = 1u << axis;
+    c->row_axes = 1u << axis;
     if (is_whole(c, axis)) consider(c);
     if (rows == size) try_second(c, axis);
   }
@@ -129,12 +129,12 @@ static void try_rows_along(struct chooser *c, int axis) {
 }
 
 static void try_rows(struct chooser *c) {
-  chooser_count(c);
-  if (!is_noting(c) && chooser_row_takes_at_least(c, limit_of(c))) return;
+  chooser_count_rows(c);
+  if (!is_noting(c) && chooser_exceeds_for_any_rows(c, limit_of(c))) return;
   consider(c);
   if (c->f->reduction == 1) return;
   for (int i = 0; i < c->f->t->rank; i++)
-    if (c->guessing)
+    if (c->bounding)
       guess_rows_along(c, nearest(c, i));
     else
       try_rows_along(c, nearest(c, i));
@@ -176,7 +176,7 @@ static void try_lanes(struct chooser *c, int axis) {
   if (lanes < 2) return;
   for (int vectors = 1; vectors <= MOST_VECTORS; vectors++) {
     if (vectors > 1 && (lanes < c->lanes || (vectors - 1) * lanes >= size)) break;
-    if (vectors > 2 && (c->f->reduction == 1 || c->guessing)) break;
+    if (vectors > 2 && (c->f->reduction == 1 || c->bounding)) break;
     try_steps(c, vectors * lanes);
   }
   /* shorter vectors that divide it, or the steps for which loads stand still */
@@ -190,29 +190,29 @@ static bool may_have_lanes(const struct chooser *c, int axis) {
   const struct default_facts *f = c->f;
   uint32_t never = f->bounds_reduction | c->options.outside;
   bool follow = c->options.free_layout || c->options.stored || f->out_stride[axis] == 1;
-  if (c->share < 1 && !follow) return false;
+  if (c->k_block_share < 1 && !follow) return false;
   return !(never >> axis & 1) && !f->period[axis] && f->t->axes[axis].size > 1;
 }
 
 static void try_all(struct chooser *c) {
   int lanes = c->options.lanes;
   chooser_analyze_lanes(c);
-  if (lanes < 0 && c->share == 1) try_rows(c);
+  if (lanes < 0 && c->k_block_share == 1) try_rows(c);
   for (int i = 0; i < c->f->t->rank; i++)
     if (lanes >= 0 ? i == lanes : may_have_lanes(c, i)) try_lanes(c, i);
 }
 
 /* A bound from few tiles, which the others are then compared with from the first one on. */
 static void guess(struct chooser *c) {
-  c->bound = INFINITY;
+  c->upper_bound = INFINITY;
   if (c->options.constraint || c->f->reduction == 1) return;
   struct default_tile first = c->now;
-  c->guessing = true;
+  c->bounding = true;
   c->best.cycles = -1;
   try_all(c);
-  c->guessing = false;
+  c->bounding = false;
   c->now = first;
-  if (c->best.cycles >= 0) c->bound = GUESSED * c->best.cycles;
+  if (c->best.cycles >= 0) c->upper_bound = GUESSED * c->best.cycles;
 }
 
 static void choose(struct chooser *c) {
@@ -221,8 +221,8 @@ static void choose(struct chooser *c) {
   try_all(c);
   if (c->best.cycles >= 0) return;
   c->options.constraint = NULL; /* the wish cannot be, nor few statements of all lanes */
-  c->unbounded = true;
-  c->bound = INFINITY;
+  c->unlimited_statements = true;
+  c->upper_bound = INFINITY;
   try_all(c);
 }
 
@@ -238,30 +238,30 @@ static void choose_part(struct chooser *c, struct chooser_k_block *part,
   if (!chooser_find_k_block(c, part)) return;
   c->f = &part->f;
   chooser_find_loads(c, load);
-  c->share = 1 / part->count;
-  c->bound = INFINITY;
+  c->k_block_share = 1 / part->count;
+  c->upper_bound = INFINITY;
   c->best.cycles = -1;
   try_all(c);
   if (c->best.cycles < 0) {
     *c = whole;
     return;
   }
-  c->share = 1;
+  c->k_block_share = 1;
   c->best.cycles = part->count * c->best.cycles + carried(c, part);
   c->best.k_block = part->steps;
 }
 
 void chooser_tile(const struct default_facts *f, const struct machine *machine,
                   struct default_options options, struct default_tile *out) {
-  struct chooser c = {.f = f, .machine = machine, .options = options, .share = 1};
+  struct chooser c = {.f = f, .machine = machine, .options = options, .k_block_share = 1};
   c.lanes = machine->vector_bytes / (f->t->dtype == PROGRAM_F64 ? 8 : 4);
   c.now = (struct default_tile){.vector_axis = -1, .steps = 1, .phases = true, .block_axis = -1};
   for (int i = 0; i < f->t->rank; i++) c.now.rows[i] = 1;
   struct chooser_k_block part;
   struct chooser_load load[DEFAULT_LOADS], load_of_part[DEFAULT_LOADS];
-  struct chooser_blocks blocks[PROGRAM_AXES][CHOOSER_ROWS + 1];
+  struct chooser_row_tiles blocks[PROGRAM_AXES][DEFAULT_ROWS_REMEMBERED + 1];
   memset(blocks, 0, (size_t)f->t->rank * sizeof *blocks);
-  c.blocks = blocks;
+  c.row_tiles = blocks;
   chooser_find_loads(&c, load);
   choose(&c);
   choose_part(&c, &part, load_of_part);

@@ -27,7 +27,7 @@ static int next_axis(const struct chooser *c) {
 /* Lines that the rows of a tile read and write, each far from the others. */
 static double lines(const struct chooser *c, const struct default_load *l) {
   int64_t count = 0;
-  for (uint32_t left = c->rowed; left;) {
+  for (uint32_t left = c->row_axes; left;) {
     int i = chooser_pop_axis(&left), window = chooser_load_of(c, l)->window[i];
     int64_t rows = c->now.rows[i], step = chooser_load_of(c, l)->window_step[i];
     bool apart = l->stride[i] * chooser_bytes(c, l) > CHOOSER_SET;
@@ -92,7 +92,7 @@ static bool may_come_often(const struct chooser *c, int bytes) {
 
 /* It is not in memory; or each image of it stays in the second cache, and of wide windows little is written. */
 static bool is_near(const struct chooser *c, const struct chooser_load *known) {
-  double image = known->all;
+  double image = known->tensor_bytes;
   if (!known->beyond_l3) return true;
   for (int i = 0; i < c->f->t->rank; i++)
     if (chooser_counts_images(c, i)) image /= (double)c->f->t->axes[i].size;
@@ -120,12 +120,12 @@ enum chooser_windows chooser_windows(const struct chooser *c) {
   int v = c->now.vector_axis;
   int64_t l1 = c->machine->l1, most = 3 * l1 / 4, pitch;
   bool more = false, strips = true, blocks = v >= 0 && f->t->axes[v].size > c->now.steps;
-  if (v < 0 || f->reduction == 1 || f->reduction > DEFAULT_FEW) return WINDOWS_IN_ROWS;
+  if (v < 0 || f->reduction == 1 || f->reduction > DEFAULT_SHORT_REDUCTION) return WINDOWS_IN_ROWS;
   for (int i = 0; i < f->loads; i++) {
     const struct default_load *l = &f->load[i];
     const struct chooser_load *known = &c->load[i];
     bool often = may_come_often(c, known->bytes);
-    bool near = often ? is_near(c, known) : 2 * known->all <= (double)c->machine->l2;
+    bool near = often ? is_near(c, known) : 2 * known->tensor_bytes <= (double)c->machine->l2;
     int64_t window = l->stride[v] == 1 ? window_of(c, l, &pitch) : 0;
     if (l->depends_on >> v & 1 && !near) return WINDOWS_IN_ROWS;
     if (!window) continue;
@@ -170,11 +170,12 @@ static double read_again(const struct chooser *c, const struct default_load *l) 
  * has too many of them, they are not fetched ahead. */
 double chooser_window_fetch(const struct chooser *c) {
   double cycles = 0;
-  if (c->f->reduction == 1 || c->f->reduction > DEFAULT_FEW || c->now.vector_axis < 0) return 0;
+  if (c->f->reduction == 1 || c->f->reduction > DEFAULT_SHORT_REDUCTION || c->now.vector_axis < 0)
+    return 0;
   for (int i = 0; i < c->f->loads; i++) {
     const struct default_load *l = &c->f->load[i];
     int size = chooser_bytes(c, l);
-    double bytes = chooser_load_of(c, l)->all;
+    double bytes = chooser_load_of(c, l)->tensor_bytes;
     bool far = chooser_load_of(c, l)->beyond_l3;
     bool parts = far && c->now.steps * size < c->machine->line;
     double more = lines(c, l) - (parts ? STREAMS_OF_PARTS : STREAMS), again = read_again(c, l);

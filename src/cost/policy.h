@@ -61,6 +61,140 @@ POLICY_REAL(DEFAULT_SAVED_BYTE, 0.03, "cycles per byte",
 POLICY_REAL(DEFAULT_ROWS_LESS, 0.99, "of the cycles without",
             "a group that saves less is not worth its loops", "chosen by hand");
 
+/* ==== src/autoschedule: the tile of a stage =================================================== */
+
+/* ---- kinds of stages, and bounds (default_chooser.h) ---- */
+
+POLICY_INT(DEFAULT_HEAVY_OPERATIONS, 8, "operations per point",
+           "from so many on a stage calls functions such as exp: its vectors are few",
+           "chosen by hand");
+POLICY_INT(DEFAULT_UNROLLED_STATEMENTS, 128, "statements of a tile",
+           "limits the code of a reduction that is unrolled", "chosen by hand");
+POLICY_INT(DEFAULT_SHORT_REDUCTION, 64, "terms",
+           "up to here loads bind a reduction, and not its arithmetic", "chosen by hand");
+POLICY_INT(DEFAULT_ROWS_REMEMBERED, 32, "rows",
+           "for which the number of tiles along an axis is remembered; more are counted again",
+           "derived: no machine has more vector registers");
+POLICY_REAL(DEFAULT_ROUNDING, 1 - 1e-9, "of a lower bound",
+            "no rounding may raise the bound above the cycles that it bounds",
+            "derived: sums of a few doubles");
+
+/* ---- the formula (default_cycles.c) ---- */
+
+POLICY_INT(DEFAULT_PORTS, 2, "per cycle",
+           "multiply-adds of vectors, and loads from L1", "derived: x86-64 since Haswell");
+POLICY_INT(DEFAULT_ADD_LATENCY, 4, "cycles",
+           "until an accumulator may be added to again", "derived: x86-64 since Skylake");
+POLICY_INT(DEFAULT_HIDDEN_LATENCY, 2, "cycles",
+           "of the latency, which other stages of a shared loop hide", "chosen by hand");
+POLICY_REAL(DEFAULT_REMAINDER, 0.5, "of a whole tile",
+            "the least that a remainder tile of few rows takes", "chosen by hand");
+
+POLICY_REAL(DEFAULT_VECTOR_LOAD, 1.3, "load-port slots per vector",
+            "some vectors cross a cache line and are loaded twice", "chosen by hand");
+POLICY_REAL(DEFAULT_FEW_REGISTERS_LOAD, 1.04, "times the load-port slots",
+            "a long reduction with few registers also reloads spilled values",
+            "measured: git 555cf1e");
+POLICY_REAL(DEFAULT_WORK_BESIDE_LOADS, 1 / 32.0, "of the arithmetic",
+            "added where loads bind: of equal ones, the tile with less arithmetic wins",
+            "chosen by hand");
+POLICY_REAL(DEFAULT_LOADS_BESIDE_WORK, 1 / 64.0, "of the load-port slots",
+            "added where arithmetic binds: of equal ones, the tile with fewer loads wins",
+            "chosen by hand");
+POLICY_INT(DEFAULT_ADDRESS_REGISTERS, 8, "rows",
+           "whose addresses stay in registers; of more rows they are loaded from the stack",
+           "measured: git 7ccfeae");
+POLICY_REAL(DEFAULT_ROWS_IN_ONE_SET, 3, "times the load-port slots",
+            "rows whose lines evict each other from one set of L1", "measured: git df71672");
+POLICY_REAL(DEFAULT_ROWS_WAYS_APART, 1.3, "times the load-port slots",
+            "rows a way of L1 or more apart need a page each", "chosen by hand");
+POLICY_REAL(DEFAULT_ROWS_LINES_APART, 1.1, "times the load-port slots",
+            "rows in lines of their own", "chosen by hand");
+
+POLICY_REAL(DEFAULT_GATHER, 0.8, "cycles per element",
+            "loaded lane by lane", "chosen by hand");
+POLICY_REAL(DEFAULT_GUARDED_GATHER, 2.5, "cycles per element",
+            "loaded lane by lane, each under its condition", "chosen by hand");
+POLICY_REAL(DEFAULT_GATHER_PACKING, 0.9, "cycles per element",
+            "gathered once into a panel", "chosen by hand");
+POLICY_REAL(DEFAULT_PERMUTE, 1.5, "cycles per vector",
+            "permuted from vectors that are loaded", "chosen by hand");
+POLICY_INT(DEFAULT_PERMUTED_BLOCKS, 4, "blocks of equal elements",
+           "up to here an unrolled vector is permuted, and not gathered", "chosen by hand");
+POLICY_REAL(DEFAULT_CONSUMER_GATHER, 3, "cycles per element",
+            "a fused consumer loads it with a non-affine index", "measured: git 5fab703");
+
+POLICY_REAL(DEFAULT_SCATTER, 1.5, "cycles per element",
+            "stored lane by lane", "measured: git 555cf1e");
+POLICY_REAL(DEFAULT_TRANSPOSED_LANE, 0.3, "cycles per element",
+            "stored from a transposed tile", "chosen by hand");
+POLICY_REAL(DEFAULT_TRANSPOSE, 2.6, "cycles per lane and tile",
+            "to transpose the tile, shared by its rows", "chosen by hand");
+POLICY_REAL(DEFAULT_HALF_STORE, 2.4, "cycles per lane and store",
+            "a part of a vector is stored by halves without masks, each store more than one",
+            "chosen by hand");
+
+POLICY_INT(DEFAULT_SCALAR_CALL, 4, "cycles per operation",
+           "of functions that are called element by element", "chosen by hand");
+POLICY_REAL(DEFAULT_SCALAR_OPERATION, 0.5, "cycles per operation",
+            "of points that the C compiler may vectorize", "chosen by hand");
+POLICY_REAL(DEFAULT_SCALAR_NON_AFFINE, 0.5, "cycles per load",
+            "guarded or with a non-affine index", "chosen by hand");
+POLICY_REAL(DEFAULT_SCALAR_LOAD, 0.1, "cycles per load",
+            "any other one of a point without vectors", "chosen by hand");
+
+POLICY_REAL(DEFAULT_MASKED, 1.1, "times the cycles",
+            "the last vectors overshoot the axis and are loaded lane by lane", "chosen by hand");
+POLICY_REAL(DEFAULT_MASKED_STORE, 1.04, "times the cycles",
+            "only stores are masked, as padded panels hold what the last vectors load",
+            "chosen by hand");
+POLICY_REAL(DEFAULT_MASKED_BOUNDARY, 1.4, "times the cycles",
+            "masked vectors where the loops are partitioned at a padding boundary",
+            "chosen by hand");
+POLICY_REAL(DEFAULT_SLIDING_BOUNDARY, 1.1, "times the cycles",
+            "guards of a short window that is unrolled: loops are partitioned around the tile",
+            "chosen by hand");
+POLICY_REAL(DEFAULT_LONG_BOUNDARY, 1.3, "times the cycles",
+            "loops of a long reduction are partitioned inside of it", "chosen by hand");
+POLICY_REAL(DEFAULT_GUARD, 2.5, "times the cycles",
+            "guards that are evaluated in each step", "chosen by hand");
+POLICY_REAL(DEFAULT_INSIDE, 1.03, "times the cycles",
+            "a long reduction that skips the terms beyond a padding boundary", "chosen by hand");
+POLICY_REAL(DEFAULT_SLIDING, 1.03, "times the cycles",
+            "an unrolled window is several times as much code", "chosen by hand");
+POLICY_REAL(DEFAULT_SLIDING_LONG, 1.06, "times the cycles",
+            "an unrolled window of a long reduction leaves few registers", "measured: git 7eb2f76");
+
+POLICY_INT(DEFAULT_L2_RATE, 24, "bytes per cycle",
+           "of panels, from L2", "chosen by hand");
+POLICY_INT(DEFAULT_L2_LINE_RATE, 48, "bytes per cycle",
+           "of lines that a tile uses in part, from L2", "measured: git 1a0a311");
+POLICY_INT(DEFAULT_L2_LINE_RATE_FEW, 18, "bytes per cycle",
+           "the same with few registers: short tiles hide less", "chosen by hand");
+POLICY_INT(DEFAULT_L3_RATE, 8, "bytes per cycle",
+           "of panels, from L3", "measured: git 33977fa");
+POLICY_INT(DEFAULT_MEMORY_RATE, 6, "bytes per cycle",
+           "of panels, from memory", "measured: git 8eb552d");
+POLICY_REAL(DEFAULT_LINES_NOT_HIDDEN, 0.06, "of the time to load partial lines",
+            "arithmetic does not overlap it", "measured: git 7eb2f76");
+POLICY_INT(DEFAULT_PAGE_LINES, 4, "lines",
+           "of each page that are read together; panels with fewer arrive late",
+           "measured: git bba65a3");
+POLICY_REAL(DEFAULT_ONE_PAGE_LINE, 0.55, "of the rate",
+            "of a panel that reads one line of each page", "measured: git bba65a3");
+POLICY_REAL(DEFAULT_FEW_PAGE_LINES, 0.8, "of the rate",
+            "of a panel that reads two or three lines of each page", "measured: git bba65a3");
+POLICY_REAL(DEFAULT_PAGE_LINE, 2, "cycles per line",
+            "that each step of the reduction finds on another page", "chosen by hand");
+POLICY_REAL(DEFAULT_PANEL_HIDDEN, 31 / 32.0, "of a tile without a vector axis",
+            "hides its panel's arrival: where memory hides all tiles, one with vectors wins",
+            "measured: git 3c3863d");
+POLICY_INT(DEFAULT_ROWS_IN_ORDER, 2, "rows",
+           "of windows that do not overlap; tiles of more leave the order of memory",
+           "measured: git 8eb552d");
+POLICY_INT(DEFAULT_TILE_START, 8, "cycles per tile",
+           "to start and end its reduction", "chosen by hand");
+
 /* clang-format on */
 
 #endif
