@@ -195,6 +195,36 @@ POLICY_INT(DEFAULT_ROWS_IN_ORDER, 2, "rows",
 POLICY_INT(DEFAULT_TILE_START, 8, "cycles per tile",
            "to start and end its reduction", "chosen by hand");
 
+/* ---- loads and windows (default_loads.c, default_windows.c) ---- */
+
+POLICY_INT(DEFAULT_WINDOW_STEPS, 9, "steps of a reduction",
+           "up to here it is a window: it may be unrolled, and its lines are adjacent to others",
+           "chosen by hand");
+POLICY_INT(DEFAULT_LINE_PARTS, 4, "parts of a cache line",
+           "if rows begin at one of them, few vectors cross a line", "chosen by hand");
+POLICY_REAL(DEFAULT_L2_BYTE, 0.04, "cycles per byte",
+            "of an element-wise stage, through L2", "chosen by hand");
+POLICY_INT(DEFAULT_PREFETCHED_LINES, 16, "lines",
+           "of an image that hardware prefetches and writes at once without loss",
+           "measured: git df71672");
+POLICY_INT(DEFAULT_PREFETCHED_PARTS, 10, "lines",
+           "the same from memory, where vectors are parts of lines", "measured: git 849fc47");
+POLICY_REAL(DEFAULT_LINE_NOT_PREFETCHED, 6, "cycles per line and tile",
+            "of each image line above these limits", "chosen by hand");
+POLICY_INT(DEFAULT_WINDOW_TERMS, 9, "terms",
+           "from so many on tiles may leave the order of rows, as 3x3 windows do",
+           "measured: git c32dd13");
+POLICY_INT(DEFAULT_WIDE_WINDOW_TERMS, 16, "terms",
+           "the same for vectors that are parts of lines, and for images from memory",
+           "measured: git e9309a3");
+POLICY_REAL(DEFAULT_WINDOW_CACHE, 0.75, "of L1",
+            "that image lines may fill until the next tiles read them; the rest is for weights",
+            "chosen by hand");
+POLICY_REAL(DEFAULT_MEMORY_BYTE, 0.16, "cycles per byte",
+            "of a window's new elements, from memory", "measured: git df71672");
+POLICY_REAL(DEFAULT_RELOADED_BYTE, 0.024, "cycles per byte",
+            "of a window's elements that are loaded from L2 again", "measured: git 849fc47");
+
 /* clang-format on */
 
 #endif
