@@ -121,11 +121,11 @@ API_VALUE(canvas_bound_facts, canvas_bound_describe, (const canvas_bound *bound)
           (canvas_bound_facts){0}) {
   if (!bound) return (canvas_bound_facts){0};
   const struct loop_tree *tree = bound->tree;
-  canvas_bound_facts facts = {.holes = tree->open};
+  canvas_bound_facts facts = {.holes = tree->open_holes};
   struct counter c = {tree, mem_alloc((size_t)tree->schedule->levels.count + 1), &facts, 0};
   count_below(&c, 0);
   mem_free(c.seen);
-  facts.following = c.unknown - tree->open;
+  facts.following = c.unknown - tree->open_holes;
   return facts;
 }
 
@@ -145,7 +145,7 @@ API_STATUS(canvas_bound_explain, (canvas_context * ctx, const canvas_bound *boun
   NEED(out);
   struct rates rates = {0};
   struct buf text = {0};
-  if (!bound->tree->open) TRY(rates_of(ctx, &bound->tree->machine, &rates));
+  if (!bound->tree->open_holes) TRY(rates_of(ctx, &bound->tree->machine, &rates));
   canvas_status status = schedule_explain(ctx, bound->tree, &rates, &text);
   if (status == CANVAS_OK) *out = buf_take(&text);
   buf_free(&text);
@@ -212,8 +212,8 @@ API_STATUS(canvas_bound_prepared,
   if (p) {
     made.prepare = mem_alloc((size_t)inputs + 1);
     made.rest = mem_alloc((size_t)inputs + 1);
-    memcpy(made.prepare, p->prepare.takes, (size_t)inputs);
-    memcpy(made.rest, p->rest.takes, (size_t)inputs);
+    memcpy(made.prepare, p->prepare.uses_input, (size_t)inputs);
+    memcpy(made.rest, p->rest.uses_input, (size_t)inputs);
   }
   prepare_free(p);
   *out = made;

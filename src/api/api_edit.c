@@ -39,7 +39,7 @@ API_STATUS(canvas_program_winograd,
   NEED(out);
   const struct program *given = program_of(program);
   TRY(winograd_check_tile(ctx, tile));
-  struct program *p = winograd_of(given, tile);
+  struct program *p = program_with_winograd(given, tile);
   if (!p)
     return fail(
         ctx, CANVAS_BAD_INPUT,

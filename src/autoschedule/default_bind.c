@@ -1,4 +1,4 @@
-/* The default of a program: what edits make of it, a schedule, and both bound. See default.h. */
+/* The default of a program: edits, schedule and tree. See default.h. */
 #include "autoschedule/default.h"
 
 canvas_status default_bind(canvas_context *ctx, const struct program *p,

@@ -1,4 +1,4 @@
-/* What the edits of the default schedule have in common: see default_editor.h. */
+/* Functions that all edits of the default schedule use. See default_editor.h. */
 #include "autoschedule/default_editor.h"
 
 #include <stdio.h>
@@ -40,7 +40,7 @@ bool editor_edit(struct editor *e, const char *text) {
 
 bool editor_normalize_conditions(struct editor *e) {
   canvas_context ctx;
-  struct program *out = program_normalized(program_of(e));
+  struct program *out = program_normalize_conditions(program_of(e));
   if (out && program_verify(&ctx, out) == CANVAS_OK) {
     editor_take(e, out);
     return true;

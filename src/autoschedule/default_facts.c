@@ -206,7 +206,7 @@ static int operations_of(const struct program *p, const struct px_node *n) {
     case PX_MIN:
     case PX_MAX:
     case PX_NEG: return 1;
-    case PX_SELECT: return !asks_indices(p, n->arg[0]); /* loops are partitioned there */
+    case PX_SELECT: return !is_index_condition(p, n->arg[0]); /* loops are partitioned there */
     case PX_DIV: return DEFAULT_DIVISION_OPERATIONS;
     default: return DEFAULT_CALL_OPERATIONS;
   }
@@ -214,7 +214,7 @@ static int operations_of(const struct program *p, const struct px_node *n) {
 
 /* The branch of an index condition that few elements of an element-wise stage take; -1 if there is none. */
 static int cold_branch(const struct default_facts *f, const struct px_node *n) {
-  if (n->op != PX_SELECT || f->t->reductions || !asks_indices(f->p, n->arg[0])) return -1;
+  if (n->op != PX_SELECT || f->t->reductions || !is_index_condition(f->p, n->arg[0])) return -1;
   if (default_share(f, n->arg[0]) >= DEFAULT_COLD_BRANCH_SHARE) return n->arg[2];
   return -1;
 }
@@ -259,7 +259,7 @@ static uint32_t bounds_of(const struct program *p, const struct program_tensor *
 /* The expression is a product, perhaps under index conditions. */
 static bool is_product(const struct program *p, int expr) {
   const struct px_node *n = &p->nodes.data[expr];
-  while (n->op == PX_SELECT && n->sort == PX_VALUE && asks_indices(p, n->arg[0]))
+  while (n->op == PX_SELECT && n->sort == PX_VALUE && is_index_condition(p, n->arg[0]))
     n = &p->nodes.data[n->arg[1]];
   return n->op == PX_MUL;
 }

@@ -74,7 +74,8 @@ double default_share(const struct default_facts *f, int condition) {
 static bool is_rare(const struct default_facts *f, int expr) {
   const struct px_node *n = &f->p->nodes.data[expr];
   if (n->op == PX_NUMBER) return n->number == 0;
-  if (n->op != PX_SELECT || !asks_indices(f->p, n->arg[0]) || !is_rare(f, n->arg[2])) return false;
+  if (n->op != PX_SELECT || !is_index_condition(f->p, n->arg[0]) || !is_rare(f, n->arg[2]))
+    return false;
   for (int i = f->t->rank; i < f->t->rank + f->t->reductions; i++)
     if (px_mentions(f->p, n->arg[0], i) && f->t->axes[i].size >= LONG) return true;
   return false;
@@ -109,7 +110,7 @@ int default_find_inside_share(struct default_facts *f) {
   for (int i = 0; i < f->t->rank; i++) f->inside_share[i] = 1;
   if (f->t->reducer != REDUCE_SUM || n->op != PX_SELECT) return -1;
   if (!is_of_channels(f, n->arg[0], n->arg[1])) return -1;
-  if (!asks_indices(f->p, n->arg[0]) || !is_rare(f, n->arg[2])) return -1;
+  if (!is_index_condition(f->p, n->arg[0]) || !is_rare(f, n->arg[2])) return -1;
   add_shares(f, n->arg[0]);
   for (int i = 0; i < f->t->rank; i++) {
     if (f->inside_share[i] <= 0) f->inside_share[i] = 1;

@@ -1,5 +1,6 @@
-/* Operands that are not contiguous along the lanes of their tile are packed into panels. See
- * default.h.
+/* Pack operands that are not contiguous along the vector axis of their tile into panels.
+ *
+ *     pack W as W_p [co/32, ci, kh, kw, co%32]
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,21 +13,21 @@ static void put(const struct default_facts *f, const struct default_load *l, int
   buf_printf(text, "%s%s%s", text->text[text->length - 1] == '[' ? "" : ", ", name, ending);
 }
 
-/* Axes of the tensor whose index is of this axis; of the lanes those that stand still in a vector. */
+/* Axes of the tensor that are indexed by this axis of the stage; `lanes`: only those invariant within a vector. */
 static void put_axes(const struct default_facts *f, const struct default_load *l, int axis,
                      bool lanes, struct buf *text) {
   for (int i = 0; i < f->p->tensors.data[l->tensor].rank; i++)
     if (l->axis_of[i] == axis && !(lanes && l->steps_each[i])) put(f, l, i, "", text);
 }
 
-/* The axis along which the lanes move. */
+/* The axis of the tensor that each step of the vector axis moves. */
 static void put_lanes(const struct default_facts *f, const struct default_load *l, int axis,
                       const char *ending, struct buf *text) {
   for (int i = 0; i < f->p->tensors.data[l->tensor].rank; i++)
     if (l->axis_of[i] == axis && l->steps_each[i]) put(f, l, i, ending, text);
 }
 
-/* pack W as W_p [co/32, ci, kh, kw, co%32]; `now` is the program in which W_p is a new name. */
+/* The text of the edit; `now` is the program in which the panel's name must be new. */
 static void pack_text(const struct program *now, const struct default_facts *f,
                       const struct default_load *l, const struct default_tile *tile,
                       struct buf *text) {
@@ -50,7 +51,7 @@ static void pack_text(const struct program *now, const struct default_facts *f,
   buf_puts(text, "]");
 }
 
-/* The program after one more panel; it is given back as it is where that does not go through. */
+/* The program with one more panel; unchanged if the edit fails. */
 static struct program *packed(const struct editor *e, struct program *so_far,
                               const struct default_facts *f, const struct default_load *l,
                               const struct default_tile *tile) {
@@ -64,7 +65,7 @@ static struct program *packed(const struct editor *e, struct program *so_far,
   return out;
 }
 
-/* All that the tiles of the plans want: of each tensor once, as others of it may want the same panel. */
+/* Each tensor is packed at most once per round, because its other loads may use the same panel. */
 bool editor_pack(struct editor *e) {
   const struct program *p = program_of(e);
   const struct default_plans *all = editor_plans(e);
@@ -75,7 +76,7 @@ bool editor_pack(struct editor *e) {
     struct default_facts f;
     if ((plan->kind != DEFAULT_TILED && plan->kind != DEFAULT_FUSED_PRODUCER) || !plan->tile.packed)
       continue;
-    if (all->constant[i]) continue; /* it is prepared: how fast is of no account */
+    if (all->constant[i]) continue; /* it is constant-folded at load time */
     default_facts(p, i, all->layout, &f);
     for (int j = 0; j < f.loads; j++) {
       if (!(plan->tile.packed >> j & 1) || done[f.load[j].tensor]) continue;

@@ -415,7 +415,7 @@ static double cycles_after(const struct program *p, struct default_edited edited
  * 5 or 6, 196 are 33 of 6. NULL: it does not. Sets what the edits make of the one that takes less, NULL: nothing. */
 static struct program *merged_if_less(const struct program *p, const struct machine *machine,
                                       struct default_edited *edited) {
-  struct program *merged = program_merged(p);
+  struct program *merged = program_merge_axes(p);
   struct default_edited other = {0};
   bool odd = false, odd_merged = false;
   bool product = merged && has_product(p), rows = product && !merges_last(p, merged);

@@ -1,4 +1,4 @@
-/* What is the same for a whole row is computed once for it. See default.h.
+/* Hoist values that are the value for a whole row into a stage of their own.
  *
  *     Y[n, c, h, w] = X[n, c, h, w] / (1 + exp(-S[n, c]))
  *
@@ -15,14 +15,13 @@
  * Only where the divisor is proved to have a reciprocal (program_reciprocal.c).
  */
 #include "autoschedule/default_editor.h"
+#include "cost/policy.h"
 #include "program/affine.h"
 #include "rewrite/program_edit.h"
 #include "rewrite/program_rebuild.h"
 
-enum { OFTEN = 8 /* uses of a divisor that are worth it */ };
-
-/* The stage divides by it again and again. */
-static bool is_same_often(const struct program *p, const struct program_tensor *t, int expr) {
+/* The value depends on some axes, and is invariant along the others often enough to be hoisted. */
+static bool is_invariant_often(const struct program *p, const struct program_tensor *t, int expr) {
   double times = 1;
   bool any = false;
   for (int i = 0; i < t->rank + t->reductions; i++) {
@@ -30,14 +29,14 @@ static bool is_same_often(const struct program *p, const struct program_tensor *
     any = any || depends;
     if (!depends) times *= (double)t->axes[i].size;
   }
-  return any && times >= OFTEN;
+  return any && times >= DEFAULT_HOIST_USES;
 }
 
-/* The divisor of such a division; -1. */
+/* An invariant divisor that has a reciprocal; -1. */
 static int find_divisor(const struct program *p, const struct program_tensor *t, int expr) {
   const struct px_node *n = &p->nodes.data[expr];
   if (n->sort != PX_VALUE || n->op == PX_LOAD) return -1;
-  if (n->op == PX_DIV && is_same_often(p, t, n->arg[1]) && has_reciprocal(p, n->arg[1]))
+  if (n->op == PX_DIV && is_invariant_often(p, t, n->arg[1]) && has_reciprocal(p, n->arg[1]))
     return n->arg[1];
   for (int i = 0; i < 3; i++) {
     int found = n->arg[i] >= 0 ? find_divisor(p, t, n->arg[i]) : -1;
@@ -46,7 +45,7 @@ static int find_divisor(const struct program *p, const struct program_tensor *t,
   return -1;
 }
 
-/* The program with the reciprocal of the divisor as a stage; NULL where that cannot be. */
+/* The program with the reciprocal of the divisor as a stage; NULL if the edit fails. */
 static struct program *with_reciprocal(const struct program *p, int stage, int divisor) {
   char name[PROGRAM_NAME];
   canvas_context ctx;
@@ -70,7 +69,7 @@ bool editor_multiply(struct editor *e) {
   return false;
 }
 
-/* ---- functions ---- */
+/* ---- functions such as exp ---- */
 
 static bool has_function(const struct program *p, int expr) {
   const struct px_node *n = &p->nodes.data[expr];
@@ -93,14 +92,14 @@ static bool has_function(const struct program *p, int expr) {
   return false;
 }
 
-/* The largest part with a function in it that is the same often; none that a condition of indices guards; -1. */
-static int find_same(const struct program *p, const struct program_tensor *t, int expr) {
+/* The largest invariant expression with a function in it; none below an index condition; -1. */
+static int find_invariant(const struct program *p, const struct program_tensor *t, int expr) {
   const struct px_node *n = &p->nodes.data[expr];
   if (n->sort != PX_VALUE || n->op == PX_LOAD || !has_function(p, expr)) return -1;
-  if (is_same_often(p, t, expr)) return expr;
+  if (is_invariant_often(p, t, expr)) return expr;
   if (n->op == PX_SELECT) return -1;
   for (int i = 0; i < 3; i++) {
-    int found = n->arg[i] >= 0 ? find_same(p, t, n->arg[i]) : -1;
+    int found = n->arg[i] >= 0 ? find_invariant(p, t, n->arg[i]) : -1;
     if (found >= 0) return found;
   }
   return -1;
@@ -113,10 +112,10 @@ bool editor_hoist(struct editor *e) {
     char name[PROGRAM_NAME];
     canvas_context ctx;
     struct program *out;
-    int same = t->is_input || t->dtype != PROGRAM_F32 ? -1 : find_same(p, t, t->body);
-    if (same < 0) continue;
+    int value = t->is_input || t->dtype != PROGRAM_F32 ? -1 : find_invariant(p, t, t->body);
+    if (value < 0) continue;
     editor_name(p, t->name, "_s", name);
-    if (program_outline(&ctx, p, i, same, name, &out) != CANVAS_OK) continue;
+    if (program_outline(&ctx, p, i, value, name, &out) != CANVAS_OK) continue;
     editor_take(e, out);
     return true;
   }

@@ -1,5 +1,5 @@
-/* Maps whose lanes would be loaded one by one although most of them follow each other: an image that is turned in
- * a circle, or padded with its own reflection. See default.h.
+/* Split element-wise loads that would be gathered, although most of their elements are contiguous: a circular
+ * shift of an image, or padding by reflection.
  *
  *     Y[c:64, w:56] = X[c, (w+3)%56]   ->   if w < 53 then X[c, w+3] else X[c, (w+3)%56]
  */
@@ -7,8 +7,8 @@
 #include "rewrite/program_edit.h"
 #include "rewrite/program_rebuild.h"
 
-/* A load that is twisted along the axis that is kept last, and under no condition of it, after `skip` others. */
-static int twisted_load(const struct default_facts *f, int *skip) {
+/* An unguarded load that is non-affine along the innermost axis, after `skip` others; -1. */
+static int non_affine_load(const struct default_facts *f, int *skip) {
   int last = f->t->rank ? f->order[f->t->rank - 1] : -1;
   for (int i = 0; i < f->loads && last >= 0; i++) {
     const struct default_load *l = &f->load[i];
@@ -27,8 +27,8 @@ bool editor_straighten(struct editor *e, int *skip) {
     bool tiled = all->plan[i].kind == DEFAULT_TILED || all->plan[i].kind == DEFAULT_FLAT;
     if (!tiled || p->tensors.data[i].reductions) continue;
     default_facts(p, i, all->layout, &f);
-    if (!f.truncated) node = twisted_load(&f, &left);
-    if (node >= 0) out = program_straight(p, i, node, f.order[f.t->rank - 1]);
+    if (!f.truncated) node = non_affine_load(&f, &left);
+    if (node >= 0) out = program_split_load(p, i, node, f.order[f.t->rank - 1]);
   }
   if (out)
     editor_take(e, out);

@@ -19,7 +19,7 @@ struct axis_split {
 
 /* A load of one stage's value by another; both of tree->stages. */
 struct read {
-  int reader, producer;
+  int consumer, producer;
   int load; /* the node of the program */
 };
 

@@ -133,7 +133,8 @@ static void give_room(const struct binder *b, struct bound_stage *stage) {
                   step->extent == last->extent && last->weight == 1;
     if (!is_row || loop_marks(b->tree, step->node) & LOOP_VEC || !has_lanes(b, step->level))
       continue;
-    if (2 * (last->extent % lanes) > lanes) last->room = (last->extent + lanes - 1) / lanes * lanes;
+    if (2 * (last->extent % lanes) > lanes)
+      last->padded_extent = (last->extent + lanes - 1) / lanes * lanes;
   }
 }
 
@@ -146,7 +147,8 @@ static canvas_status check_streamed(const struct binder *b, int index) {
   for (int i = 0; i < b->reads.count; i++)
     if (b->reads.data[i].producer == index)
       return reject(b, stage_place(b, stage), "':stream' output '%s' is read by '%s'",
-                    stage_name(b, stage), stage_name(b, &b->tree->stages[b->reads.data[i].reader]));
+                    stage_name(b, stage),
+                    stage_name(b, &b->tree->stages[b->reads.data[i].consumer]));
   return CANVAS_OK;
 }
 
@@ -175,7 +177,7 @@ static canvas_status bind_layout(const struct binder *b, int index) {
 static void set_elements(struct bound_stage *stage) {
   stage->elements = 1;
   for (int i = 0; i < stage->dims; i++)
-    stage->elements = saturating_mul(stage->elements, stage->layout[i].room);
+    stage->elements = saturating_mul(stage->elements, stage->layout[i].padded_extent);
 }
 
 /* What the text leaves open: small buffers to L1, others to the heap. */

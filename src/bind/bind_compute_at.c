@@ -1,13 +1,13 @@
 /* Home and start of each stage, and that all stages stand where what they read is complete.
  *
  * Guarantees: a stage stands before all that read it, and none of its reduction loops is around a
- * reader; the loops inside compute_at are the inner parts of the stage's axes and nothing else.
+ * consumer; the loops inside compute_at are the inner parts of the stage's axes and nothing else.
  */
 #include "base/saturating.h"
 #include "bind/bind.h"
 
 static bool is_read_before(const struct read *r) {
-  return r->reader < r->producer;
+  return r->consumer < r->producer;
 }
 
 static void set_start(struct binder *b, struct bound_stage *stage) {
@@ -17,16 +17,16 @@ static void set_start(struct binder *b, struct bound_stage *stage) {
 }
 
 static canvas_status check_read(const struct binder *b, const struct read *r) {
-  const struct bound_stage *reader = &b->tree->stages[r->reader];
+  const struct bound_stage *consumer = &b->tree->stages[r->consumer];
   const struct bound_stage *producer = &b->tree->stages[r->producer];
   if (is_read_before(r))
-    return reject(b, stage_place(b, reader), "stage '%s' reads '%s', which is computed after it",
-                  stage_name(b, reader), stage_name(b, producer));
-  int shared = common_node(b, reader->node, producer->node);
+    return reject(b, stage_place(b, consumer), "stage '%s' reads '%s', which is computed after it",
+                  stage_name(b, consumer), stage_name(b, producer));
+  int shared = common_node(b, consumer->node, producer->node);
   if (producer->start < 0 || b->depth[shared] < b->depth[producer->start]) return CANVAS_OK;
-  return reject(b, stage_place(b, reader),
+  return reject(b, stage_place(b, consumer),
                 "stage '%s' stands inside loop '%s' and reads '%s', which is complete after it",
-                stage_name(b, reader), loop_name(b, producer->start), stage_name(b, producer));
+                stage_name(b, consumer), loop_name(b, producer->start), stage_name(b, producer));
 }
 
 static void set_compute_at(struct binder *b) {
@@ -34,7 +34,7 @@ static void set_compute_at(struct binder *b) {
   for (int i = 0; i < b->reads.count; i++) {
     struct bound_stage *producer = &b->tree->stages[b->reads.data[i].producer];
     int from = producer->compute_at < 0 ? producer->node : producer->compute_at;
-    producer->compute_at = common_node(b, from, b->tree->stages[b->reads.data[i].reader].node);
+    producer->compute_at = common_node(b, from, b->tree->stages[b->reads.data[i].consumer].node);
   }
   for (int i = 0; i < b->tree->count; i++) {
     struct bound_stage *stage = &b->tree->stages[i];

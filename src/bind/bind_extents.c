@@ -153,7 +153,7 @@ static void set_tail(struct binder *b, const struct axis_split *c) {
   struct bound_stage *stage = &b->tree->stages[c->stage];
   stage->tail[c->axis] = product(b, c, -1) > c->size;
   for (int i = 0; i < c->text->count; i++)
-    if (level_of(b, c, i)->tail != TAIL_NONE) stage->how[c->axis] = level_of(b, c, i)->tail;
+    if (level_of(b, c, i)->tail != TAIL_NONE) stage->tail_kind[c->axis] = level_of(b, c, i)->tail;
 }
 
 static void set_steps(struct binder *b, struct bound_stage *stage) {
@@ -245,6 +245,6 @@ canvas_status bind_extents(struct binder *b) {
     set_tail(b, &b->splits.data[i]);
   }
   set_loops(b);
-  b->tree->open = find_holes(b);
+  b->tree->open_holes = find_holes(b);
   return CANVAS_OK;
 }

@@ -10,8 +10,8 @@ static enum program_dtype computed_in(enum program_dtype stored) {
 
 static void find_vec(struct binder *b, struct bound_stage *stage) {
   stage->vec = -1;
-  stage->computed = computed_in(stage_tensor(b, stage)->dtype);
-  stage->accumulated = stage->computed;
+  stage->compute_dtype = computed_in(stage_tensor(b, stage)->dtype);
+  stage->accumulator_dtype = stage->compute_dtype;
   for (int i = 0; i < stage->steps; i++)
     if (loop_marks(b->tree, stage->path[i].node) & LOOP_VEC) stage->vec = stage->path[i].node;
 }
@@ -25,7 +25,7 @@ bool within_vec(const struct bound_stage *stage, int node, bool itself) {
 /* The most that the registers hold, no more than the loop fills. */
 static int lanes_for(const struct binder *b, const struct bound_stage *stage) {
   int64_t extent = b->tree->loops[stage->vec].extent;
-  int most = b->tree->machine.vector_bytes / program_dtype_bytes(stage->computed), lanes = 1;
+  int most = b->tree->machine.vector_bytes / program_dtype_bytes(stage->compute_dtype), lanes = 1;
   if (most > MOST_LANES) most = MOST_LANES;
   while (2 * lanes <= most && lanes < extent) lanes *= 2;
   return lanes;

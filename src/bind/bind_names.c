@@ -91,26 +91,26 @@ static canvas_status bind_axes(struct binder *b, int stage) {
 
 /* What is read. */
 
-static canvas_status add_read(struct binder *b, int reader, int load) {
+static canvas_status add_read(struct binder *b, int consumer, int load) {
   int tensor = b->p->nodes.data[load].tensor, producer = b->stage_of[tensor];
-  const struct bound_stage *s = &b->tree->stages[reader];
+  const struct bound_stage *s = &b->tree->stages[consumer];
   if (b->p->tensors.data[tensor].is_input) return CANVAS_OK;
   if (producer < 0)
     return reject(b, stage_place(b, s),
                   "stage '%s' reads '%s', which the schedule does not compute", stage_name(b, s),
                   b->p->tensors.data[tensor].name);
-  VEC_PUSH(&b->reads, ((struct read){reader, producer, load}));
+  VEC_PUSH(&b->reads, ((struct read){consumer, producer, load}));
   return CANVAS_OK;
 }
 
-static canvas_status find_reads(struct binder *b, int reader, int expr) {
+static canvas_status find_reads(struct binder *b, int consumer, int expr) {
   const struct px_node *n = &b->p->nodes.data[expr];
   for (int i = 0; i < 3; i++)
-    if (n->arg[i] >= 0) TRY(find_reads(b, reader, n->arg[i]));
+    if (n->arg[i] >= 0) TRY(find_reads(b, consumer, n->arg[i]));
   if (n->op != PX_LOAD) return CANVAS_OK;
   for (int i = 0; i < b->p->tensors.data[n->tensor].rank; i++)
-    TRY(find_reads(b, reader, b->p->indices.data[n->first + i]));
-  return add_read(b, reader, expr);
+    TRY(find_reads(b, consumer, b->p->indices.data[n->first + i]));
+  return add_read(b, consumer, expr);
 }
 
 static canvas_status find_outputs(struct binder *b) {

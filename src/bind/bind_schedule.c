@@ -24,7 +24,7 @@ static canvas_status bind_all(struct binder *b) {
   TRY(bind_buffers(b));
   TRY(check_marks(b));
   TRY(check_loads(b));
-  if (b->tree->open) return CANVAS_OK;
+  if (b->tree->open_holes) return CANVAS_OK;
   loop_space_open(&b->space, b->tree);
   canvas_status status = bind_numbers(b);
   loop_space_close(&b->space);

@@ -18,9 +18,9 @@ int64_t storage_bytes(const struct storage *s) {
 
 /* ---- what no output needs ---- */
 
-static void mark_read(struct binder *b, int reader, bool *alive) {
+static void mark_read(struct binder *b, int consumer, bool *alive) {
   for (int i = 0; i < b->reads.count; i++)
-    if (b->reads.data[i].reader == reader) alive[b->reads.data[i].producer] = true;
+    if (b->reads.data[i].consumer == consumer) alive[b->reads.data[i].producer] = true;
 }
 
 /* Readers stand behind what they read. */
@@ -90,7 +90,7 @@ static canvas_status store_values(struct binder *b, struct bound_stage *stage) {
     s->lanes = places.lanes;
     s->lane_stride = places.lane_stride;
   }
-  if (named || s->per_lane) s->dtype = stage->computed;
+  if (named || s->per_lane) s->dtype = stage->compute_dtype;
   return stage->scope == SCOPE_REG ? check_reg(b, stage, &places) : CANVAS_OK;
 }
 
@@ -105,12 +105,13 @@ static bool names_step(const struct binder *b, const struct bound_stage *stage,
 
 /* They have the shape of the loops within `start` that do not reduce. */
 static struct storage sums_of(const struct binder *b, const struct bound_stage *stage) {
-  struct storage s = {.dtype = stage->accumulated, .elements = 1, .lanes = 1, .lane_stride = 1};
+  struct storage s = {
+      .dtype = stage->accumulator_dtype, .elements = 1, .lanes = 1, .lane_stride = 1};
   bool named = true;
   for (int i = stage_step(stage, stage->start); i < stage->steps; i++) {
     const struct step *step = &stage->path[i];
     if (!stage_spatial(b->tree, stage, i) || step->extent == 1) continue;
-    s.elements *= step_room(b->tree, step);
+    s.elements *= step_padded_extent(b->tree, step);
     named = named && names_step(b, stage, step);
     if (step->node == stage->vec) s.lanes = b->tree->loops[step->node].lanes;
   }
@@ -150,10 +151,10 @@ static void store_sums(struct binder *b, struct bound_stage *stage) {
   struct storage sum = sums_of(b, stage);
   bool rounds = stage_tensor(b, stage)->dtype == PROGRAM_BF16;
   bool value_named = stage->value.kind == STORAGE_NAMED, sum_named = sum.kind == STORAGE_NAMED;
-  stage->direct = !rounds && (value_named || !sum_named);
-  stage->declares_init = stage->direct && value_named && begins_where_it_lives(b, stage) &&
-                         !begins_under_a_condition(stage);
-  if (!stage->direct) stage->sum = sum;
+  stage->accumulates_in_value = !rounds && (value_named || !sum_named);
+  stage->declares_init = stage->accumulates_in_value && value_named &&
+                         begins_where_it_lives(b, stage) && !begins_under_a_condition(stage);
+  if (!stage->accumulates_in_value) stage->sum = sum;
 }
 
 /* Only whole vectors go around the caches, and each once. */
@@ -166,7 +167,7 @@ static canvas_status check_streamed(const struct binder *b, const struct bound_s
   if (stage->vec < 0)
     return reject(b, stage_place(b, stage), "':stream' output '%s' stands in no vec loop",
                   stage_name(b, stage));
-  if (stage->start >= 0 && stage->direct)
+  if (stage->start >= 0 && stage->accumulates_in_value)
     return reject(b, stage_place(b, stage),
                   "':stream' output '%s' is summed up in memory: its sums are no tile of registers",
                   stage_name(b, stage));

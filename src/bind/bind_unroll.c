@@ -20,7 +20,8 @@ static bool is_peeled(const struct binder *b, int node) {
     const struct bound_stage *s = &b->tree->stages[i];
     for (int j = 0; j < s->steps; j++) {
       int axis = s->path[j].node == node ? s->path[j].axis : -1;
-      if (axis >= 0 && s->tail[axis] && s->how[axis] == TAIL_PEEL && first_digit(s, j)) return true;
+      if (axis >= 0 && s->tail[axis] && s->tail_kind[axis] == TAIL_PEEL && first_digit(s, j))
+        return true;
     }
   }
   return false;

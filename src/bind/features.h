@@ -9,8 +9,8 @@
 #include "bind/loop_tree.h"
 
 struct loop_features {
-  int64_t times; /* its iterations in all */
-  int64_t bytes; /* that one iteration touches; of the root: all */
+  int64_t iterations; /* its iterations in all */
+  int64_t bytes;      /* that one iteration touches; of the root: all */
 };
 
 struct stage_features {

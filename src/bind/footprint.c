@@ -121,7 +121,8 @@ static void touched_free(struct touched *t) {
 
 static void fill_node(struct touched *t, struct footprints *out, int node) {
   const struct schedule_node *n = &t->tree->schedule->nodes.data[node];
-  out->times[node] = node ? saturating_mul(out->times[n->parent], t->tree->loops[node].extent) : 1;
+  out->iterations[node] =
+      node ? saturating_mul(out->iterations[n->parent], t->tree->loops[node].extent) : 1;
   for (int i = 0; i < t->tree->count; i++) {
     int steps = steps_to(&t->tree->stages[i], node);
     if (steps >= 0) touch_stage(t, &t->tree->stages[i], steps);
@@ -133,7 +134,7 @@ static void fill_node(struct touched *t, struct footprints *out, int node) {
 
 void footprints_open(const struct loop_tree *tree, struct footprints *out) {
   out->body = mem_alloc((size_t)tree->schedule->nodes.count * sizeof *out->body);
-  out->times = mem_alloc((size_t)tree->schedule->nodes.count * sizeof *out->times);
+  out->iterations = mem_alloc((size_t)tree->schedule->nodes.count * sizeof *out->iterations);
   out->touched = touched_new(tree);
   fill_node(out->touched, out, 0);
 }
@@ -141,7 +142,7 @@ void footprints_open(const struct loop_tree *tree, struct footprints *out) {
 void footprints_close(struct footprints *f) {
   touched_free(f->touched);
   mem_free(f->body);
-  mem_free(f->times);
+  mem_free(f->iterations);
 }
 
 /* The loops around a stage, the root first; how many there are. */
@@ -158,7 +159,7 @@ static int64_t tensor_traffic(const struct footprints *f, const int *nodes, int 
                               const int64_t *elements) {
   int at = last;
   while (at > 0 && elements[at - 1] == elements[at]) at--;
-  return saturating_mul(bytes_of(f->touched, tensor, elements[at]), f->times[nodes[at]]);
+  return saturating_mul(bytes_of(f->touched, tensor, elements[at]), f->iterations[nodes[at]]);
 }
 
 /* The last node is the one around the outermost whose body fits. */

@@ -15,8 +15,8 @@
 #include "bind/loop_tree.h"
 
 struct footprints {
-  int64_t *body;  /* by node: bytes that one iteration touches; of the root: all */
-  int64_t *times; /* by node: iterations in all */
+  int64_t *body;       /* by node: bytes that one iteration touches; of the root: all */
+  int64_t *iterations; /* by node: iterations in all */
   struct touched *touched;
 };
 

@@ -107,7 +107,7 @@ static int place_of(struct loop_space *space, int tensor, const int *indices) {
     if (d->weight > 1) at = px_div(p, at, px_int(p, d->weight));
     if (d->weight * d->extent < t->axes[d->axis].size) /* more digits of the axis stand outside */
       at = px_mod(p, at, px_int(p, d->extent));
-    flat = row_major(p, flat, d->room, at);
+    flat = row_major(p, flat, d->padded_extent, at);
   }
   return flat;
 }
@@ -165,7 +165,7 @@ int space_sum_place(struct loop_space *space, const struct bound_stage *stage) {
       if ((nodes[s->node].loop.marks & LOOP_VEC) != vec || !stage_spatial(space->tree, stage, i))
         continue;
       int digit = space->digit[s->level];
-      int64_t room = step_room(space->tree, s);
+      int64_t room = step_padded_extent(space->tree, s);
       flat = row_major(space->p, flat, room, digit < 0 ? px_int(space->p, 0) : digit);
     }
   return flat;

@@ -50,7 +50,7 @@ struct buffer_axis {
   int axis;
   int64_t weight; /* place = value / weight % extent; 1 for the innermost digits */
   int64_t extent;
-  int64_t room; /* elements that it takes of the buffer: extent, or whole vectors */
+  int64_t padded_extent; /* elements that it takes of the buffer: extent, or whole vectors */
 };
 
 struct bound_stage {
@@ -61,7 +61,7 @@ struct bound_stage {
   int compute_at;          /* node: loop or root */
   int start;               /* node of the outermost reduction loop; -1: no reduction */
   bool tail[PROGRAM_AXES]; /* the digits of this axis overshoot its size: a condition is needed */
-  enum level_tail how[PROGRAM_AXES]; /* and how it is met */
+  enum level_tail tail_kind[PROGRAM_AXES]; /* and how it is met */
   bool is_output;
   struct buffer_axis layout[SCHEDULE_DEPTH]; /* slowest first; of outputs the tensor's own axes */
   int dims;
@@ -71,14 +71,14 @@ struct bound_stage {
   bool streamed; /* an output whose whole vectors are written around the caches */
 
   /* with every number known */
-  int vec;                        /* node: the vec loop around it, -1 */
-  enum program_dtype computed;    /* f32 or f64: its expression; stored is the tensor's */
-  enum program_dtype accumulated; /* ... its sums */
-  bool dead;                      /* nothing that reaches an output reads it: it is not computed */
-  struct storage value;           /* of its elements */
+  int vec;                              /* node: the vec loop around it, -1 */
+  enum program_dtype compute_dtype;     /* f32 or f64: its expression; stored is the tensor's */
+  enum program_dtype accumulator_dtype; /* ... its sums */
+  bool dead;            /* nothing that reaches an output reads it: it is not computed */
+  struct storage value; /* of its elements */
   struct storage sum; /* of its accumulators; none: it does not reduce, or accumulates in `value` */
-  bool direct;        /* it reduces and accumulates in `value` */
-  bool declares_init; /* ... in variables that are declared with what sums begin from */
+  bool accumulates_in_value; /* it reduces and accumulates in `value` */
+  bool declares_init;        /* ... in variables that are declared with what sums begin from */
 };
 
 struct bound_loop {
@@ -112,7 +112,7 @@ struct loop_tree {
   int count;
   bool *guarded; /* by node of the program: loads that code must guard (px_copy) */
   bool *holes;   /* by level: it needs a number from outside */
-  int open; /* holes without a number: structure was checked, sizes were not. 0: all is checked */
+  int open_holes; /* holes without a number: structure was checked, sizes were not. 0: all is checked */
   struct {
     VEC(struct bind_warning);
   } warnings; /* in the order of the stages */
@@ -130,8 +130,8 @@ void loop_tree_print_warnings(const struct loop_tree *tree, struct buf *out);
 int loop_tree_stage(const struct loop_tree *tree, int tensor); /* index into stages, -1: an input */
 unsigned loop_marks(const struct loop_tree *tree, int node);   /* 0 for leaves and the root */
 int stage_step(const struct bound_stage *stage, int node);     /* its first step; `steps`: none */
-int64_t step_room(const struct loop_tree *tree,
-                  const struct step *step); /* its extent; of lanes, in whole vectors */
+int64_t step_padded_extent(const struct loop_tree *tree,
+                           const struct step *step); /* its extent; of lanes, in whole vectors */
 bool stage_spatial(const struct loop_tree *tree, const struct bound_stage *stage,
                    int step); /* the step is a digit of an axis that does not reduce */
 

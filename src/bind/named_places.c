@@ -54,18 +54,18 @@ static bool constant_place(const struct binder *b, const struct bound_stage *at,
 }
 
 /* Every load of the tensor below the expression has a constant place. */
-static bool constant_loads(const struct binder *b, const struct bound_stage *reader, int expr,
+static bool constant_loads(const struct binder *b, const struct bound_stage *consumer, int expr,
                            int tensor, struct named_places *places) {
   const struct program *p = b->space.p;
   if (expr < 0) return true;
   const struct px_node *n = &p->nodes.data[expr];
   if (n->op == PX_LOAD) {
     int place = p->indices.data[n->first];
-    return (n->tensor != tensor || constant_place(b, reader, place, places)) &&
-           constant_loads(b, reader, place, tensor, places);
+    return (n->tensor != tensor || constant_place(b, consumer, place, places)) &&
+           constant_loads(b, consumer, place, tensor, places);
   }
   for (int i = 0; i < 3; i++)
-    if (!constant_loads(b, reader, n->arg[i], tensor, places)) return false;
+    if (!constant_loads(b, consumer, n->arg[i], tensor, places)) return false;
   return true;
 }
 
@@ -76,12 +76,12 @@ bool find_named_places(struct binder *b, const struct bound_stage *stage,
   bool constant = constant_place(b, stage, space_place(&b->space, stage), places);
   for (int i = 0, last = -1; constant && i < b->reads.count; i++) {
     const struct read *r = &b->reads.data[i];
-    const struct bound_stage *reader = &b->tree->stages[r->reader];
-    if (&b->tree->stages[r->producer] != stage || r->reader == last) continue;
-    last = r->reader;
-    loop_space_enter(&b->space, reader);
-    int body = space_expr(&b->space, reader, stage_tensor(b, reader)->body);
-    constant = !b->space.p->failed && constant_loads(b, reader, body, stage->tensor, places);
+    const struct bound_stage *consumer = &b->tree->stages[r->consumer];
+    if (&b->tree->stages[r->producer] != stage || r->consumer == last) continue;
+    last = r->consumer;
+    loop_space_enter(&b->space, consumer);
+    int body = space_expr(&b->space, consumer, stage_tensor(b, consumer)->body);
+    constant = !b->space.p->failed && constant_loads(b, consumer, body, stage->tensor, places);
   }
   return constant && !b->space.p->failed;
 }

@@ -41,7 +41,7 @@ static void find_declarations(struct builder *b) {
     if (bound->dead) continue;
     if (bound->value.kind == STORAGE_NAMED || bound->value.kind == STORAGE_STACK)
       b->nodes[bound->compute_at].declares = true;
-    if (bound->start >= 0 && (!bound->direct || bound->declares_init) &&
+    if (bound->start >= 0 && (!bound->accumulates_in_value || bound->declares_init) &&
         bound->sum.kind != STORAGE_HEAP)
       b->nodes[build_node(b, bound->start)->parent].declares = true;
   }
@@ -69,9 +69,10 @@ static canvas_status check(const struct builder *b) {
 }
 
 canvas_status code_build(canvas_context *ctx, const struct loop_tree *tree, struct code **out) {
-  if (tree->open)
+  if (tree->open_holes)
     return fail(ctx, CANVAS_BAD_INPUT,
-                "the schedule has %d holes without a number, give them with --set", tree->open);
+                "the schedule has %d holes without a number, give them with --set",
+                tree->open_holes);
   struct builder b = {.ctx = ctx,
                       .tree = tree,
                       .program = tree->program,

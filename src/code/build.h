@@ -86,7 +86,7 @@ struct builder {
   } known; /* of its expressions, by node: build_form.c */
 };
 
-/* The code of a bound schedule, simplified, with names. Fails with CANVAS_BAD_INPUT where tree->open, and where an
+/* The code of a bound schedule, simplified, with names. Fails with CANVAS_BAD_INPUT where tree->open_holes, and where an
  * expression becomes too long. The code is yours until code_free. */
 canvas_status code_build(canvas_context *ctx, const struct loop_tree *tree, struct code **out);
 

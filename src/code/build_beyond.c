@@ -84,7 +84,8 @@ bool build_computes_beyond(const struct builder *b, int stage, int node) {
   if (bound->start < 0 || node == bound->start || !within(b, node, bound->start)) return false;
   for (int i = 0; i < bound->steps; i++)
     if (bound->path[i].dyn) return false;
-  return build_is_private(bound->direct ? &b->stages[stage].value : &b->stages[stage].sum);
+  return build_is_private(bound->accumulates_in_value ? &b->stages[stage].value
+                                                      : &b->stages[stage].sum);
 }
 
 /* ---- loads ---- */

@@ -73,7 +73,8 @@ static int call_of(int op) {
 
 /* Whether vectors are no longer than half of a register. */
 static bool is_half(const struct counted *c) {
-  int whole = c->w->tree->machine.vector_bytes / (c->n->stage->computed == PROGRAM_F64 ? 8 : 4);
+  int whole =
+      c->w->tree->machine.vector_bytes / (c->n->stage->compute_dtype == PROGRAM_F64 ? 8 : 4);
   return c->n->lanes <= whole / 2;
 }
 
@@ -92,7 +93,7 @@ static void add_operation(struct counted *c, int op, uint32_t steps, double weig
 /* Borders are code of their own: what a condition of indices chooses is computed where it holds. */
 static int inside(const struct program *p, int expr) {
   const struct px_node *n = &p->nodes.data[expr];
-  while (n->op == PX_SELECT && asks_indices(p, n->arg[0])) {
+  while (n->op == PX_SELECT && is_index_condition(p, n->arg[0])) {
     expr = n->arg[p->nodes.data[n->arg[1]].size < p->nodes.data[n->arg[2]].size ? 2 : 1];
     n = &p->nodes.data[expr];
   }
@@ -195,7 +196,7 @@ static bool is_apart(const struct nest *n, const struct access *a) {
 /* Nothing says which lanes there are, but for what is peeled. */
 static bool is_turned(const struct nest *n, const struct access *a) {
   int axis = n->stage->path[n->lane].axis;
-  return a->permuted && (!n->stage->tail[axis] || n->stage->how[axis] == TAIL_PEEL);
+  return a->permuted && (!n->stage->tail[axis] || n->stage->tail_kind[axis] == TAIL_PEEL);
 }
 
 static double stored_in_a_cycle(const struct counted *c, bool lanes) {
@@ -225,7 +226,7 @@ static bool is_masked(const struct counted *c, const struct access *a) {
   int axis = c->n->lane < 0 ? -1 : c->n->stage->path[c->n->lane].axis;
   if (axis < 0 || !in_lanes(c->n, a->moves) || !c->n->stage->tail[axis]) return false;
   bool output = a->node < 0 && c->n->stage->is_output;
-  return c->n->stage->how[axis] == TAIL_MASK && (output || is_given(c, a->tensor));
+  return c->n->stage->tail_kind[axis] == TAIL_MASK && (output || is_given(c, a->tensor));
 }
 
 /* Of the vectors along the axis of the lanes those that are not whole: the last one, or none. */

@@ -88,7 +88,8 @@ static double part_that_holds(const struct program *p, const struct program_tens
 static double bordered(const struct program *p, const struct program_tensor *t, int expr) {
   const struct px_node *n = &p->nodes.data[expr];
   if (n->op == PX_NUMBER && n->number == 0) return 0;
-  if (n->op != PX_SELECT || !asks_indices(p, n->arg[0]) || axes_in(p, n->arg[0], true)) return 1;
+  if (n->op != PX_SELECT || !is_index_condition(p, n->arg[0]) || axes_in(p, n->arg[0], true))
+    return 1;
   double part = part_that_holds(p, t, n->arg[0]);
   return part * bordered(p, t, n->arg[1]) + (1 - part) * bordered(p, t, n->arg[2]);
 }
@@ -156,7 +157,7 @@ static double flat(const struct frame *f, const double *from, const double *to, 
     double extent = (double)f->dim[i].extent;
     move[i] = to[i] - from[i];
     if (f->kept && fabs(move[i]) >= extent) move[i] = fmod(move[i], extent);
-    elements = elements * (double)f->dim[i].room + move[i];
+    elements = elements * (double)f->dim[i].padded_extent + move[i];
   }
   return elements;
 }
@@ -320,7 +321,7 @@ static void add_access(struct cost_walk *w, struct nest *n, int tensor, int node
   for (int i = 0; i < p->tensors.data[tensor].rank; i++)
     f.index[i] = node < 0 ? -1 : p->indices.data[p->nodes.data[node].first + i];
   fill_access(w, n, &f, &a);
-  a.accumulates = node < 0 && n->stage->start >= 0 && n->stage->direct;
+  a.accumulates = node < 0 && n->stage->start >= 0 && n->stage->accumulates_in_value;
   VEC_PUSH(&w->accesses, a);
   n->count++;
 }
@@ -399,7 +400,7 @@ static void cut_tile(struct nest *n, int axis, double size) {
 /* What there is of the tiles along an axis: smaller ones at its end take more than their part. */
 static double part_of(struct nest *n, int axis) {
   double size = (double)n->tensor->axes[axis].size, all = 1;
-  bool peeled = n->stage->how[axis] == TAIL_PEEL;
+  bool peeled = n->stage->tail_kind[axis] == TAIL_PEEL;
   if (peeled) cut_tile(n, axis, size);
   double tile = tile_of(n, axis);
   for (int i = 0; i < n->stage->steps; i++)

@@ -61,6 +61,29 @@ POLICY_REAL(DEFAULT_SAVED_BYTE, 0.03, "cycles per byte",
 POLICY_REAL(DEFAULT_ROWS_LESS, 0.99, "of the cycles without",
             "a group that saves less is not worth its loops", "chosen by hand");
 
+/* ---- materialised operands (default_materialize.c) ---- */
+
+POLICY_INT(DEFAULT_BUFFER_USES, 3, "uses per element, or terms of the reduction",
+           "an operand that is used less is not copied to a buffer", "chosen by hand");
+POLICY_INT(DEFAULT_BUFFER_GROWTH, 4, "times the size of the operand's tensor",
+           "a larger buffer is not worth its memory traffic", "chosen by hand");
+POLICY_INT(DEFAULT_TRANSPOSED_AXIS, 4, "elements",
+           "a shorter axis is not made the innermost one", "chosen by hand");
+
+/* ---- hoisted values (default_reciprocals.c) ---- */
+
+POLICY_INT(DEFAULT_HOIST_USES, 8, "uses per value",
+           "a divisor or function that is used less stays where it is", "chosen by hand");
+
+/* ---- padding boundaries (default_borders.c) ---- */
+
+POLICY_REAL(DEFAULT_BOUNDARY_CYCLES, 1.04, "of the predicted cycles with a padded image",
+            "writing and reading the padded image takes 3 to 5 % that the formula does not include",
+            "measured: 3x3 convolutions at 56 to 224 pixels");
+POLICY_REAL(DEFAULT_BOUNDARY_INSIDE, 0.84, "of the terms",
+            "if more are inside the boundary, products with 0 cost less than tiles of uneven size:"
+            " so for 3x3 beyond 8x8 pixels, for 3x1 beyond 4x4", "chosen by hand");
+
 /* ==== src/autoschedule: the tile of a stage =================================================== */
 
 /* ---- kinds of stages, and bounds (default_chooser.h) ---- */

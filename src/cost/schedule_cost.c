@@ -105,7 +105,8 @@ static canvas_status check_sizes(canvas_context *ctx, const struct loop_tree *tr
 static canvas_status cost_all(canvas_context *ctx, const struct loop_tree *tree,
                               const struct rates *rates, struct schedule_cost *out) {
   struct cost_walk w;
-  if (tree->open) return fail(ctx, CANVAS_BAD_INPUT, "the schedule has holes, give them numbers");
+  if (tree->open_holes)
+    return fail(ctx, CANVAS_BAD_INPUT, "the schedule has holes, give them numbers");
   TRY(check_sizes(ctx, tree));
   walk_open(&w, tree, rates);
   for (int i = 0; i < tree->count; i++) {

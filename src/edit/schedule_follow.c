@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "edit/schedule_change.h"
-#include "edit/schedule_whole.h"
+#include "edit/compute_root.h"
 #include "program/program_facts.h"
 #include "rewrite/program_edit.h"
 #include "rewrite/program_rebuild.h"
@@ -18,7 +18,7 @@ struct follower {
   struct schedule *s; /* the copy */
   /* First try: lanes of partial sums are marked, tiles stand where they are read, a copy that sums has the
    * loops of what it copied. */
-  bool vectors;
+  bool first_try;
 };
 
 static struct schedule_node *node_at(const struct follower *f, int node) {
@@ -78,14 +78,14 @@ static void add_plain(struct follower *f, int tensor, int before) {
   change_attach(f->s, top, 0, before);
 }
 
-/* The first node of the root that has a reader of the edited program's tensor in it. */
-static int first_reader(const struct follower *f, int tensor) {
+/* The first node of the root that has a consumer of the edited program's tensor in it. */
+static int first_consumer(const struct follower *f, int tensor) {
   for (int child = node_at(f, 0)->first; child >= 0; child = node_at(f, child)->next)
     for (int i = 0; i < f->tree->count; i++) {
       const struct bound_stage *stage = &f->tree->stages[i];
       const char *name = node_at(f, stage->node)->leaf.stage;
-      int reader = program_find(f->edited, name);
-      bool reads = reader >= 0 && stage_loads(f->edited, reader, tensor);
+      int consumer = program_find(f->edited, name);
+      bool reads = consumer >= 0 && stage_loads(f->edited, consumer, tensor);
       if (reads && root_of(f, stage->node) == child) return child;
     }
   return -1;
@@ -114,7 +114,7 @@ static int open_own(struct follower *f, const struct bound_stage *stage, int sta
     bool inner = i == stage->steps || loop.marks & LOOP_VEC;
     if (inner && lanes >= 0) {
       struct schedule_loop own = {.level = {lanes}, .count = 1};
-      if (i == stage->steps && f->vectors) own.marks = LOOP_VEC;
+      if (i == stage->steps && f->first_try) own.marks = LOOP_VEC;
       node = change_open_again(f->s, &own, node);
       if (*top < 0) *top = node;
       lanes = -1;
@@ -229,7 +229,7 @@ static void sink(struct follower *f, int leaf, int level) {
     node_at(f, node)->loop = node_at(f, child)->loop;
     node_at(f, child)->loop = old;
   }
-  if (node > 0) node_at(f, node)->loop.marks = f->vectors ? LOOP_VEC : 0;
+  if (node > 0) node_at(f, node)->loop.marks = f->first_try ? LOOP_VEC : 0;
 }
 
 /* Its axes, with the lanes as the last of its own, and without them in what it reduces. */
@@ -272,7 +272,7 @@ static canvas_status follow_rfactor(canvas_context *ctx, struct follower *f) {
 
 /* ---- tiles that overlap ---------------------------------------------------------------------- */
 
-/* The first levels of the reader's axis, so many that the others are one tile; a level of one tile is
+/* The first levels of the consumer's axis, so many that the others are one tile; a level of one tile is
  * split off where the axis has one; 0: there are none. */
 static int tile_levels(struct follower *f, int leaf, int own) {
   const struct schedule_axis *axis = &node_at(f, leaf)->leaf.axes.data[own];
@@ -326,13 +326,13 @@ static bool has_vector(const struct follower *f) {
   return step && step->axis == last && step->extent == old_tensor(f)->axes[last].size;
 }
 
-/* A tile in loops of its own where the loops over tiles of its reader stand, or with `levels` 0 all of
+/* A tile in loops of its own where the loops over tiles of its consumer stand, or with `levels` 0 all of
  * them at the root. */
-static void add_tile(struct follower *f, int reader, int own, int levels) {
+static void add_tile(struct follower *f, int consumer, int own, int levels) {
   int tensor = program_find(f->edited, f->change.name);
   const struct program_tensor *t = &f->edited->tensors.data[tensor];
-  int parent = levels ? rise(f, loop_around(f, reader, own, levels)) : 0, node = parent, top = -1;
-  int level[PROGRAM_AXES], before = levels ? reader : first_reader(f, tensor);
+  int parent = levels ? rise(f, loop_around(f, consumer, own, levels)) : 0, node = parent, top = -1;
+  int level[PROGRAM_AXES], before = levels ? consumer : first_consumer(f, tensor);
   bool vector = levels && has_vector(f);
   while (levels && node_at(f, before)->parent != parent) before = node_at(f, before)->parent;
   for (int i = levels > 0; i < t->rank + t->reductions + vector; i++) {
@@ -352,7 +352,7 @@ static void add_tile(struct follower *f, int reader, int own, int levels) {
       cover(f, leaf, t->axes[i].name, level[i]);
       continue;
     }
-    const struct schedule_axis outer = node_at(f, reader)->leaf.axes.data[own];
+    const struct schedule_axis outer = node_at(f, consumer)->leaf.axes.data[own];
     struct schedule_axis *axis = schedule_add_axis(f->s, leaf, t->axes[0].name);
     for (int j = 0; j < levels; j++) axis->level[axis->count++] = outer.level[j];
   }
@@ -360,28 +360,28 @@ static void add_tile(struct follower *f, int reader, int own, int levels) {
 }
 
 static canvas_status follow_overlap(canvas_context *ctx, struct follower *f) {
-  int at = loop_tree_stage(f->tree, f->change.reader), own = f->change.window.own;
+  int at = loop_tree_stage(f->tree, f->change.consumer), own = f->change.window.own;
   const struct program_tensor *t = old_tensor(f);
   for (int i = t->rank; i < t->rank + t->reductions; i++)
     if (t->axes[i].low >= 0)
       return fail(ctx, CANVAS_BAD_INPUT,
                   "'%s' sums from one index to another: say in the schedule where its tiles are",
                   t->name);
-  int reader = f->tree->stages[at].node;
-  int levels = f->vectors ? tile_levels(f, reader, own) : 0;
-  if (is_read_by_one(f->change.from, f->change.tensor, f->change.reader))
+  int consumer = f->tree->stages[at].node;
+  int levels = f->first_try ? tile_levels(f, consumer, own) : 0;
+  if (is_only_consumer(f->change.from, f->change.tensor, f->change.consumer))
     change_detach(f->s, leaf_of(f));
-  add_tile(f, reader, own, levels);
+  add_tile(f, consumer, own, levels);
   return CANVAS_OK;
 }
 
 /* ---- a copy that sums in the place of what it copied ------------------------------------------- */
 
-/* The only reader of the tensor. */
-static int reader_of(const struct program *p, int tensor) {
-  int reader = tensor + 1;
-  while (!stage_loads(p, reader, tensor)) reader++;
-  return reader;
+/* The only consumer of the tensor. */
+static int only_consumer(const struct program *p, int tensor) {
+  int consumer = tensor + 1;
+  while (!stage_loads(p, consumer, tensor)) consumer++;
+  return consumer;
 }
 
 /* The tensor's axis that the axis of its copy is; -1. */
@@ -455,12 +455,12 @@ static void open_vectors(struct follower *f) {
 }
 
 static void follow_inline(struct follower *f) {
-  if (!f->vectors) open_vectors(f);
-  int copy = old_tensor(f)->reductions ? reader_of(f->change.from, f->change.tensor) : -1;
+  if (!f->first_try) open_vectors(f);
+  int copy = old_tensor(f)->reductions ? only_consumer(f->change.from, f->change.tensor) : -1;
   int stage = copy < 0 ? -1 : loop_tree_stage(f->tree, copy);
   if (stage < 0)
     change_detach(f->s, leaf_of(f));
-  else if (f->vectors && copies_axes(f->change.from, copy, f->change.tensor))
+  else if (f->first_try && copies_axes(f->change.from, copy, f->change.tensor))
     take_loops(f, copy, f->tree->stages[stage].node);
   else
     take_sum(f, f->tree->stages[stage].node);
@@ -480,7 +480,7 @@ static canvas_status change_schedule(canvas_context *ctx, struct follower *f) {
     case CHANGE_CACHE_READ:
     case CHANGE_PACK: {
       int tensor = program_find(f->edited, f->change.name);
-      add_plain(f, tensor, first_reader(f, tensor));
+      add_plain(f, tensor, first_consumer(f, tensor));
       return CANVAS_OK;
     }
     case CHANGE_WINOGRAD:
@@ -495,7 +495,7 @@ static canvas_status change_schedule(canvas_context *ctx, struct follower *f) {
  * is a copy of it. */
 static bool concerns(const struct follower *f) {
   if (f->change.kind == CHANGE_TYPE) return false;
-  if (f->change.kind == CHANGE_OVERLAP) return loop_tree_stage(f->tree, f->change.reader) >= 0;
+  if (f->change.kind == CHANGE_OVERLAP) return loop_tree_stage(f->tree, f->change.consumer) >= 0;
   return old_tensor(f)->is_input || loop_tree_stage(f->tree, f->change.tensor) >= 0;
 }
 
@@ -518,8 +518,8 @@ static canvas_status follow(canvas_context *ctx, struct follower *f, struct sche
 static canvas_status try_all(canvas_context *ctx, struct follower *f, struct schedule **out) {
   enum change_kind kind = f->change.kind;
   bool twice = kind == CHANGE_RFACTOR || kind == CHANGE_OVERLAP || kind == CHANGE_INLINE;
-  for (f->vectors = twice; follow(ctx, f, out) != CANVAS_OK; f->vectors = false)
-    if (!f->vectors) return CANVAS_BAD_INPUT;
+  for (f->first_try = twice; follow(ctx, f, out) != CANVAS_OK; f->first_try = false)
+    if (!f->first_try) return CANVAS_BAD_INPUT;
   return CANVAS_OK;
 }
 
@@ -527,7 +527,7 @@ static canvas_status follow_edited(canvas_context *ctx, struct follower *f, stru
   bool copies = f->change.kind == CHANGE_CACHE_READ || f->change.kind == CHANGE_PACK;
   if (!copies || old_tensor(f)->is_input) return try_all(ctx, f, out);
   struct loop_tree *whole;
-  TRY(schedule_whole(ctx, f->tree, f->change.tensor, &whole));
+  TRY(schedule_compute_root(ctx, f->tree, f->change.tensor, &whole));
   f->tree = whole;
   canvas_status status = try_all(ctx, f, out);
   loop_tree_free(whole);
@@ -550,9 +550,10 @@ canvas_status schedule_follow(canvas_context *ctx, const struct loop_tree *tree,
                               size_t length, struct schedule **out) {
   struct follower f = {.tree = tree};
   struct program *edited = NULL;
-  if (tree->open)
+  if (tree->open_holes)
     return fail(ctx, CANVAS_BAD_INPUT,
-                "the schedule has %d holes without a number, give them with --set", tree->open);
+                "the schedule has %d holes without a number, give them with --set",
+                tree->open_holes);
   canvas_status status = change_read(ctx, tree->program, edit, length, &f.change);
   if (status == CANVAS_OK) status = can_follow(ctx, &f.change);
   if (status == CANVAS_OK) status = program_edit(ctx, tree->program, edit, length, &edited);

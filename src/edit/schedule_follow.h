@@ -2,7 +2,7 @@
  * are left, and a place for those that are new.
  *
  *     cache Y as CC        CC stands where Y did; Y, a copy, in loops of its own after it
- *     cache X in Y as XC   XC stands at the root before Y; pack W as WP: before the first reader
+ *     cache X in Y as XC   XC stands at the root before Y; pack W as WP: before the first consumer
  *                          where these compute X themselves, X stands at the root before that
  *     inline P             P is gone; a copy Y of a P that reduces has the loops of P, or, where these
  *                          do not fit its axes, those of P that reduce within its own

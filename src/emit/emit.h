@@ -40,7 +40,7 @@ struct emit_options {
   int64_t *workspace;
 };
 
-/* Fails with CANVAS_BAD_INPUT where tree->open, and where a target cannot say the program. */
+/* Fails with CANVAS_BAD_INPUT where tree->open_holes, and where a target cannot say the program. */
 canvas_status emit_c(canvas_context *ctx, const struct loop_tree *tree,
                      const struct emit_options *options, struct buf *out);
 

@@ -108,9 +108,10 @@ canvas_status emit_c_header(canvas_context *ctx, const struct loop_tree *tree,
   struct names names = {0};
   struct buf comment = {0}, line = {0}, before = {0};
   int64_t workspace;
-  if (tree->open)
+  if (tree->open_holes)
     return fail(ctx, CANVAS_BAD_INPUT,
-                "the schedule has %d holes without a number, give them with --set", tree->open);
+                "the schedule has %d holes without a number, give them with --set",
+                tree->open_holes);
   TRY(workspace_of(ctx, tree, &workspace));
   const struct program *given = options ? options->given : NULL;
   const char *function =

@@ -136,7 +136,7 @@ static void add_steps(const struct explainer *e, int node) {
 
 static void add_body(const struct explainer *e, int node) {
   if (!e->f) return;
-  add_count(e->t, e->f->loops[node].times);
+  add_count(e->t, e->f->loops[node].iterations);
   add_bytes(e->t, e->f->loops[node].bytes);
   add_fit(e, node);
 }
@@ -208,7 +208,7 @@ static void add_buffer(const struct loop_tree *tree, const struct bound_stage *s
   for (int i = 0; i < s->dims && !s->dead; i++) {
     const struct buffer_axis *d = &s->layout[i];
     buf_printf(&cell, "[%s:%lld", tensor->axes[d->axis].name, (long long)d->extent);
-    if (d->room > d->extent) buf_printf(&cell, " of %lld", (long long)d->room);
+    if (d->padded_extent > d->extent) buf_printf(&cell, " of %lld", (long long)d->padded_extent);
     buf_puts(&cell, "]");
   }
   buf_puts(&cell, s->dims && !s->dead ? " " : "");
@@ -298,9 +298,10 @@ canvas_status schedule_explain(canvas_context *ctx, const struct loop_tree *tree
     loop_tree_print_warnings(tree, out);
     buf_puts(out, "\n");
   }
-  if (tree->open) {
+  if (tree->open_holes) {
     print_loops(tree, NULL, out);
-    buf_printf(out, "\n%d hole%s: numbers tell the rest\n", tree->open, tree->open > 1 ? "s" : "");
+    buf_printf(out, "\n%d hole%s: numbers tell the rest\n", tree->open_holes,
+               tree->open_holes > 1 ? "s" : "");
     return CANVAS_OK;
   }
   canvas_status status = features_of(ctx, tree, &f);

@@ -137,11 +137,11 @@ static void put_declaration(const struct network_code *code, struct net_unit *u)
   struct buf out = {0};
   if (p) {
     buf_printf(&out, "int %s_prepare(", u->function);
-    put_types(form->edited, p->prepare.takes, true, true, u->prepare_workspace, &out);
+    put_types(form->edited, p->prepare.uses_input, true, true, u->prepare_workspace, &out);
     buf_puts(&out, ");\n");
   }
   buf_printf(&out, "int %s(", u->function);
-  put_types(form->edited, p ? p->rest.takes : NULL, p != NULL, false, u->workspace, &out);
+  put_types(form->edited, p ? p->rest.uses_input : NULL, p != NULL, false, u->workspace, &out);
   buf_puts(&out, ");\n");
   u->declaration = buf_take(&out);
 }
@@ -152,7 +152,7 @@ static bool *shared_of_rest(const struct net_form *form, const struct net_unit *
   int outputs = form->edited->outputs.count, at = 0;
   bool *shared = mem_alloc((size_t)(inputs + packed + outputs) + 1);
   for (int i = 0; i < inputs; i++)
-    if (!form->prepared || form->prepared->rest.takes[i]) shared[at++] = u->shared[i];
+    if (!form->prepared || form->prepared->rest.uses_input[i]) shared[at++] = u->shared[i];
   at += packed;
   for (int i = 0; i < outputs; i++) shared[at++] = u->shared[inputs + i];
   return shared;

@@ -50,7 +50,7 @@ static struct program *better_of(struct fuse_costs *costs, const struct program 
   struct program *best = NULL;
   double least = MOST * fuse_cost(costs, p), limit = least;
   for (int tile = 2; tile <= most; tile += 2) {
-    struct program *made = p->winograd ? NULL : winograd_of(p, tile);
+    struct program *made = p->winograd ? NULL : program_with_winograd(p, tile);
     double seconds = made ? fuse_cost(costs, made) : INFINITY;
     bool better = seconds <= limit && seconds <= (best ? LARGER : 1) * least &&
                   !spills(made, &costs->machine);

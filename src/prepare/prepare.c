@@ -13,8 +13,8 @@ struct splitter {
   const struct loop_tree *tree;
   const struct program *p;
   bool *constant; /* by tensor: it depends on constant inputs, and on nothing else */
-  bool *apart;    /* by tensor: a stage that is prepared */
-  bool *kept;     /* by tensor: ... and that another stage reads */
+  bool *prepared; /* by tensor: a stage that is prepared */
+  bool *stored;   /* by tensor: ... and that another stage reads */
   bool *read;     /* by tensor: something of the part that is written reads it */
   int *number;    /* by tensor: in the part that is written */
   char **layout;  /* by tensor: of what is kept; NULL: row-major */
@@ -60,7 +60,7 @@ static void choose_nest(struct splitter *s, int first, int end) {
   }
   for (int i = first; i < end; i++) {
     int tensor = s->tree->stages[i].tensor;
-    s->constant[tensor] = s->apart[tensor] = good;
+    s->constant[tensor] = s->prepared[tensor] = good;
   }
 }
 
@@ -76,9 +76,9 @@ static bool choose(struct splitter *s) {
   }
   for (int i = 0; i < s->tree->count; i++) {
     int tensor = s->tree->stages[i].tensor;
-    if (!s->apart[tensor]) loads_of(s->p, tensor, s->kept);
+    if (!s->prepared[tensor]) loads_of(s->p, tensor, s->stored);
   }
-  for (int i = 0; i < s->p->tensors.count; i++) any |= s->kept[i] &= s->apart[i];
+  for (int i = 0; i < s->p->tensors.count; i++) any |= s->stored[i] &= s->prepared[i];
   return any;
 }
 
@@ -118,25 +118,25 @@ static void add_stage(struct splitter *s, struct program *to, int stage) {
 }
 
 /* Inputs in their order, what is prepared, and the stages of the part. */
-static struct program *write_part(struct splitter *s, bool apart, bool *takes) {
+static struct program *write_part(struct splitter *s, bool in_prepare, bool *uses_input) {
   const struct program *p = s->p;
   struct program *to = program_new(p->name);
   memset(s->read, 0, (size_t)p->tensors.count);
   for (int i = 0; i < s->tree->count; i++)
-    if (s->apart[s->tree->stages[i].tensor] == apart)
+    if (s->prepared[s->tree->stages[i].tensor] == in_prepare)
       loads_of(p, s->tree->stages[i].tensor, s->read);
   for (int i = 0; i < p->inputs.count; i++) {
     const struct program_tensor *t = &p->tensors.data[p->inputs.data[i]];
-    takes[i] = s->read[p->inputs.data[i]] || (!apart && !t->constant);
-    if (takes[i]) s->number[p->inputs.data[i]] = add_tensor(to, t, true);
+    uses_input[i] = s->read[p->inputs.data[i]] || (!in_prepare && !t->constant);
+    if (uses_input[i]) s->number[p->inputs.data[i]] = add_tensor(to, t, true);
   }
-  for (int i = 0; i < p->tensors.count && !apart; i++)
-    if (s->kept[i]) s->number[i] = add_tensor(to, &p->tensors.data[i], true);
+  for (int i = 0; i < p->tensors.count && !in_prepare; i++)
+    if (s->stored[i]) s->number[i] = add_tensor(to, &p->tensors.data[i], true);
   for (int i = 0; i < p->tensors.count; i++)
-    if (loop_tree_stage(s->tree, i) >= 0 && s->apart[i] == apart) add_stage(s, to, i);
-  for (int i = 0; i < p->tensors.count && apart; i++)
-    if (s->kept[i]) program_output(to, s->number[i]);
-  for (int i = 0; i < p->outputs.count && !apart; i++)
+    if (loop_tree_stage(s->tree, i) >= 0 && s->prepared[i] == in_prepare) add_stage(s, to, i);
+  for (int i = 0; i < p->tensors.count && in_prepare; i++)
+    if (s->stored[i]) program_output(to, s->number[i]);
+  for (int i = 0; i < p->outputs.count && !in_prepare; i++)
     program_output(to, s->number[p->outputs.data[i]]);
   return to;
 }
@@ -162,15 +162,15 @@ static canvas_status lay_out(canvas_context *ctx, const struct splitter *s, stru
 /* ---- the schedules ------------------------------------------------------------------------------- */
 
 /* Of the leaves of one part; an output is laid out as its program says. */
-static struct schedule *schedule_part(const struct splitter *s, bool apart,
+static struct schedule *schedule_part(const struct splitter *s, bool in_prepare,
                                       const struct program *part) {
   struct schedule *copy = schedule_copy(s->tree->schedule);
   for (int i = 0; i < s->tree->count; i++) {
     const struct bound_stage *stage = &s->tree->stages[i];
     struct schedule_leaf *leaf = &copy->nodes.data[stage->node].leaf;
-    if (s->apart[stage->tensor] != apart) {
+    if (s->prepared[stage->tensor] != in_prepare) {
       change_detach(copy, stage->node);
-    } else if (s->kept[stage->tensor]) {
+    } else if (s->stored[stage->tensor]) {
       if (s->layout[stage->tensor])
         prepare_layout_leaf(copy, stage->node, &part->tensors.data[s->number[stage->tensor]]);
       leaf->layout.count = 0;
@@ -180,13 +180,13 @@ static struct schedule *schedule_part(const struct splitter *s, bool apart,
   return change_tidy(copy);
 }
 
-static canvas_status bind_part(canvas_context *ctx, struct splitter *s, bool apart,
+static canvas_status bind_part(canvas_context *ctx, struct splitter *s, bool in_prepare,
                                struct prepared_part *part) {
-  part->takes = mem_alloc((size_t)s->p->inputs.count + 1);
-  part->program = write_part(s, apart, part->takes);
+  part->uses_input = mem_alloc((size_t)s->p->inputs.count + 1);
+  part->program = write_part(s, in_prepare, part->uses_input);
   TRY(program_verify(ctx, part->program));
   TRY(lay_out(ctx, s, &part->program));
-  struct schedule *schedule = schedule_part(s, apart, part->program);
+  struct schedule *schedule = schedule_part(s, in_prepare, part->program);
   canvas_status status =
       loop_tree_bind(ctx, part->program, schedule, &s->tree->machine, &part->tree);
   if (status == CANVAS_OK)
@@ -201,7 +201,7 @@ static canvas_status bind_part(canvas_context *ctx, struct splitter *s, bool apa
 static void place(const struct splitter *s, struct prepared *made) {
   made->offset = mem_alloc((size_t)s->p->tensors.count * sizeof *made->offset + 1);
   for (int i = 0; i < s->p->tensors.count; i++) {
-    if (!s->kept[i]) continue;
+    if (!s->stored[i]) continue;
     int64_t size = program_elements(s->p, i) * program_dtype_bytes(s->p->tensors.data[i].dtype);
     made->offset[made->count++] = made->bytes;
     made->bytes += (size + PREPARE_ALIGNMENT - 1) / PREPARE_ALIGNMENT * PREPARE_ALIGNMENT;
@@ -209,7 +209,7 @@ static void place(const struct splitter *s, struct prepared *made) {
 }
 
 /* *out is NULL where that is not legal: a loop may be longer than its axis for lanes that the other part has. */
-static canvas_status take_apart(canvas_context *ctx, struct splitter *s, struct prepared **out) {
+static canvas_status split(canvas_context *ctx, struct splitter *s, struct prepared **out) {
   struct prepared *made = mem_alloc(sizeof *made);
   place(s, made);
   canvas_status status = bind_part(ctx, s, true, &made->prepare);
@@ -224,7 +224,7 @@ static bool find_layouts(struct splitter *s) {
   bool any = false;
   for (int i = 0; i < s->tree->count; i++) {
     int tensor = s->tree->stages[i].tensor;
-    if (s->kept[tensor]) any |= (s->layout[tensor] = prepare_layout_text(s->tree, i)) != NULL;
+    if (s->stored[tensor]) any |= (s->layout[tensor] = prepare_layout_text(s->tree, i)) != NULL;
   }
   return any;
 }
@@ -242,21 +242,21 @@ canvas_status prepare_split(canvas_context *ctx, const struct loop_tree *tree,
   struct splitter s = {.tree = tree,
                        .p = tree->program,
                        .constant = mem_alloc(count),
-                       .apart = mem_alloc(count),
-                       .kept = mem_alloc(count),
+                       .prepared = mem_alloc(count),
+                       .stored = mem_alloc(count),
                        .read = mem_alloc(count),
                        .number = mem_alloc(count * sizeof(int)),
                        .layout = mem_alloc(count * sizeof(char *))};
   canvas_status status = CANVAS_OK;
   *out = NULL;
-  if (!tree->open && choose(&s)) {
-    if (find_layouts(&s)) status = take_apart(ctx, &s, out);
+  if (!tree->open_holes && choose(&s)) {
+    if (find_layouts(&s)) status = split(ctx, &s, out);
     forget_layouts(&s);
-    if (status == CANVAS_OK && !*out) status = take_apart(ctx, &s, out);
+    if (status == CANVAS_OK && !*out) status = split(ctx, &s, out);
   }
   mem_free(s.constant);
-  mem_free(s.apart);
-  mem_free(s.kept);
+  mem_free(s.prepared);
+  mem_free(s.stored);
   mem_free(s.read);
   mem_free(s.number);
   mem_free(s.layout);
@@ -266,7 +266,7 @@ canvas_status prepare_split(canvas_context *ctx, const struct loop_tree *tree,
 static void free_part(struct prepared_part *part) {
   loop_tree_free(part->tree);
   program_free(part->program);
-  mem_free(part->takes);
+  mem_free(part->uses_input);
 }
 
 void prepare_free(struct prepared *prepared) {

@@ -17,7 +17,7 @@ enum { PREPARE_ALIGNMENT = 64 }; /* of the memory, and of each tensor in it */
 struct prepared_part {
   struct program *program;
   struct loop_tree *tree; /* bound for the same machine; it owns its schedule */
-  bool *takes;            /* by input of the whole: the part reads it */
+  bool *uses_input;       /* by input of the whole: the part reads it */
 };
 
 struct prepared {

@@ -36,7 +36,7 @@ int affine_expr(struct program *p, const struct affine *a);
 
 /* All values while the axes in `still` do not move: terms of those axes alone count as 0, and with
  * any axis still so do terms of no axis. Of `low`, `high` and `overflow` only. */
-struct px_range affine_range(const struct program *p, const struct affine *a, uint32_t still);
+struct px_range affine_range(const struct program *p, const struct affine *a, uint32_t fixed);
 
 /* How far one step of the axis moves the value; false if not always as far. */
 bool affine_stride(const struct program *p, const struct affine *a, int axis, int64_t *stride);
@@ -45,6 +45,6 @@ bool affine_stride(const struct program *p, const struct affine *a, int axis, in
 bool px_mentions(const struct program *p, int expr, int axis);
 
 /* px_same.c: an index, or a condition of indices alone. */
-bool asks_indices(const struct program *p, int expr);
+bool is_index_condition(const struct program *p, int expr);
 
 #endif

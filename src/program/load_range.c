@@ -27,7 +27,7 @@ struct walker {
   struct {
     VEC(struct fact);
   } facts;
-  struct px_escape first;
+  struct unsafe_load first;
 };
 
 static const struct px_node *node_of(const struct walker *w, int expr) {
@@ -309,7 +309,7 @@ static void check_index(struct walker *w, int load, int i, bool always) {
   if (s.low >= 0 && s.high < t->axes[i].size) return;
   w->guarded[load] = true;
   if (t->dtype == PROGRAM_I32) w->zeros = true;
-  if (always && w->first.load < 0) w->first = (struct px_escape){load, i, s.low, s.high};
+  if (always && w->first.load < 0) w->first = (struct unsafe_load){load, i, s.low, s.high};
 }
 
 static void walk_load(struct walker *w, int load, bool always) {
@@ -344,7 +344,7 @@ static void walk(struct walker *w, int expr, bool always) {
     if (n->arg[i] >= 0) walk(w, n->arg[i], always);
 }
 
-struct px_escape program_escape(const struct program *p, int tensor, bool *guarded) {
+struct unsafe_load program_find_unsafe_load(const struct program *p, int tensor, bool *guarded) {
   const struct program_tensor *t = &p->tensors.data[tensor];
   struct walker w = {.p = p, .guarded = guarded, .strict = true, .first = {.load = -1}};
   for (int i = t->rank; i < t->rank + t->reductions; i++) {

@@ -167,11 +167,11 @@ void px_bounds(const struct program *p, struct program_axis *axis); /* first, si
  * tensor, by the ranges of its indices and the conditions around it. The answer is the first of them
  * that is evaluated for every element, or in the bounds of an axis; load -1: there is none. Where a
  * guarded load is out of range, code reads nan, or 0 of i32. */
-struct px_escape {
+struct unsafe_load {
   int load, index;   /* the node, and which of its indices */
   int64_t low, high; /* its range; INT64_MIN, INT64_MAX: not bounded */
 };
-struct px_escape program_escape(const struct program *p, int tensor, bool *guarded);
+struct unsafe_load program_find_unsafe_load(const struct program *p, int tensor, bool *guarded);
 
 /* program_constants.c: a stage is constant where it loads something, in its bounds too, and only what is
  * constant. By tensor; the second is for the whole program, and the caller frees it. */
@@ -253,9 +253,9 @@ struct px_map {
   void *data;
   bool verbatim;       /* operators are built as they stand, nothing is simplified */
   const bool *guarded; /* by node of `from`: these loads become `if inside then load else nan` */
-  int replaced;        /* a node of `from`, plus one: this and all that are the same become ... */
-  int by;              /* ... this expression of `to`; 0: none does */
-  bool divides; /* ... only where they divide, and the quotient becomes a product with `by` */
+  int replaced_node;   /* a node of `from`, plus one: this and all that are the same become ... */
+  int replacement;     /* ... this expression of `to`; 0: none does */
+  bool divisors_only; /* ... only where they divide, and the quotient becomes a product with `by` */
 };
 int px_copy(struct program *to, const struct program *from, int expr, const struct px_map *map);
 int px_apply(struct program *p, enum px_op op, const int *arg); /* any operation, by its builder */

@@ -23,7 +23,7 @@ bool is_output(const struct program *p, int tensor) {
   return false;
 }
 
-bool is_read_by_one(const struct program *p, int tensor, int consumer) {
+bool is_only_consumer(const struct program *p, int tensor, int consumer) {
   for (int i = tensor + 1; i < p->tensors.count; i++)
     if (i != consumer && stage_loads(p, i, tensor)) return false;
   return !p->tensors.data[tensor].is_input && !is_output(p, tensor);
@@ -41,11 +41,11 @@ static bool moves_data(const struct program *p, int expr, int *loads) {
   const struct px_node *n = &p->nodes.data[expr];
   if (n->op == PX_LOAD) return ++*loads == 1;
   if (n->op == PX_NUMBER) return true;
-  return n->op == PX_SELECT && asks_indices(p, n->arg[0]) && moves_data(p, n->arg[1], loads) &&
-         moves_data(p, n->arg[2], loads);
+  return n->op == PX_SELECT && is_index_condition(p, n->arg[0]) &&
+         moves_data(p, n->arg[1], loads) && moves_data(p, n->arg[2], loads);
 }
 
-bool only_moves(const struct program *p, int tensor) {
+bool is_data_movement(const struct program *p, int tensor) {
   const struct program_tensor *t = &p->tensors.data[tensor];
   int loads = 0;
   return !t->is_input && !t->reductions && moves_data(p, t->body, &loads);

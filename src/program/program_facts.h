@@ -8,9 +8,9 @@ bool is_output(const struct program *p, int tensor);
 /* How often the stage loads the tensor, which is not of i32; 0 if the stage is an input. */
 int stage_loads(const struct program *p, int stage, int tensor);
 /* The tensor is no input and no output, and no stage but `consumer` loads it. */
-bool is_read_by_one(const struct program *p, int tensor, int consumer);
+bool is_only_consumer(const struct program *p, int tensor, int consumer);
 /* A stage that computes nothing: one load, or a number chosen by index conditions. */
-bool only_moves(const struct program *p, int tensor);
+bool is_data_movement(const struct program *p, int tensor);
 /* The tensor that the stage copies element by element, in any order; -1 if it does more than that. */
 int copied_tensor(const struct program *p, int stage);
 

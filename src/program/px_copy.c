@@ -50,12 +50,12 @@ int px_apply(struct program *to, enum px_op op, const int *arg) {
 }
 
 static bool is_replaced(const struct program *from, int expr, const struct px_map *map) {
-  return map->replaced && px_same(from, expr, map->replaced - 1);
+  return map->replaced_node && px_same(from, expr, map->replaced_node - 1);
 }
 
 int px_copy(struct program *to, const struct program *from, int expr, const struct px_map *map) {
   if (to->failed) return -1;
-  if (!map->divides && is_replaced(from, expr, map)) return map->by;
+  if (!map->divisors_only && is_replaced(from, expr, map)) return map->replacement;
   struct px_node n = from->nodes.data[expr]; /* a copy: `to` may be `from`, whose array moves */
   int arg[3] = {-1, -1, -1};
   switch (n.op) {
@@ -66,9 +66,9 @@ int px_copy(struct program *to, const struct program *from, int expr, const stru
     case PX_LOAD: return copy_load(to, from, expr, map);
     default: break;
   }
-  if (map->divides && n.op == PX_DIV && is_replaced(from, n.arg[1], map)) {
+  if (map->divisors_only && n.op == PX_DIV && is_replaced(from, n.arg[1], map)) {
     arg[0] = px_copy(to, from, n.arg[0], map);
-    return px_raw(to, PX_MUL, arg[0], map->by, -1, 0, 0);
+    return px_raw(to, PX_MUL, arg[0], map->replacement, -1, 0, 0);
   }
   for (int i = 0; i < 3; i++)
     if (n.arg[i] >= 0) arg[i] = px_copy(to, from, n.arg[i], map);

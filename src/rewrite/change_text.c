@@ -33,7 +33,7 @@ static int tile_of(const struct change *c) {
 
 /* ` Y X[c, w+1]`: a value of a stage. */
 static void print_value(const struct change *c, struct buf *out) {
-  buf_printf(out, " %s ", name_of(c, c->reader));
+  buf_printf(out, " %s ", name_of(c, c->consumer));
   program_print_expr(c->from, c->node, out);
 }
 
@@ -45,16 +45,18 @@ void change_print(const struct change *c, struct buf *out) {
       break;
     case CHANGE_OUTLINE:
     case CHANGE_RECIPROCAL:
-      buf_puts(out, c->kind == CHANGE_RECIPROCAL ? "reciprocal" : c->apart ? "columns" : "outline");
+      buf_puts(out, c->kind == CHANGE_RECIPROCAL ? "reciprocal"
+                    : c->columns                 ? "columns"
+                                                 : "outline");
       print_value(c, out);
       buf_printf(out, " as %s", c->name);
       break;
     case CHANGE_STRAIGHT:
       buf_puts(out, "straight");
       print_value(c, out);
-      buf_printf(out, " %s", c->from->tensors.data[c->reader].axes[c->straight.axis].name);
+      buf_printf(out, " %s", c->from->tensors.data[c->consumer].axes[c->pieces.axis].name);
       break;
-    case CHANGE_TURN:
+    case CHANGE_TRANSPOSE:
       buf_printf(out, "turn %s %s as %s", name_of(c, c->tensor),
                  c->from->tensors.data[c->tensor].axes[c->axis].name, c->name);
       break;

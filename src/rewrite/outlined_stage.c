@@ -13,12 +13,12 @@ static bool is_of_bf16(const struct program *p, int expr) {
 
 /* A stage of bf16 rounds what it stores, and not what it computes from. */
 static enum program_dtype outlined_dtype(const struct change *c) {
-  enum program_dtype dtype = c->from->tensors.data[c->reader].dtype;
+  enum program_dtype dtype = c->from->tensors.data[c->consumer].dtype;
   return dtype == PROGRAM_BF16 && !is_of_bf16(c->from, c->node) ? PROGRAM_F32 : dtype;
 }
 
 int outline_stage(struct change *c, const struct px_map *map) {
-  const struct program_tensor *t = &c->from->tensors.data[c->reader];
+  const struct program_tensor *t = &c->from->tensors.data[c->consumer];
   const char *names[PROGRAM_AXES];
   int64_t sizes[PROGRAM_AXES];
   int axis[PROGRAM_AXES];
@@ -60,5 +60,5 @@ int outline_load(struct change *c, const int *axis) {
       indices[i] =
           px_add(c->to, indices[i], px_mul(c->to, axis[a->with], px_int(c->to, a->with_step)));
   }
-  return px_load(c->to, c->fresh, c->axis_count, indices);
+  return px_load(c->to, c->new_stage, c->axis_count, indices);
 }

@@ -19,62 +19,62 @@ static bool is_zero(const struct program *p, int expr) {
 }
 
 /* `if CONDITION then X else 0`, or the other way round, of a condition of indices. */
-static bool has_border(const struct program *p, int expr) {
+static bool is_padded(const struct program *p, int expr) {
   const struct px_node *n = &p->nodes.data[expr];
-  return n->op == PX_SELECT && n->sort == PX_VALUE && asks_indices(p, n->arg[0]) &&
+  return n->op == PX_SELECT && n->sort == PX_VALUE && is_index_condition(p, n->arg[0]) &&
          is_zero(p, n->arg[1]) != is_zero(p, n->arg[2]);
 }
 
-static int border_product(struct program *p, int a, int b, int beyond);
+static int sink_product(struct program *p, int a, int b, int beyond);
 
 /* What has the border, times the other. */
-static int within(struct program *p, int border, int other, bool first, int beyond) {
+static int sink_into(struct program *p, int border, int other, bool first, int beyond) {
   const struct px_node n = p->nodes.data[border]; /* a copy: the array may move */
   int at = is_zero(p, n.arg[1]) ? 2 : 1, arg[3] = {n.arg[0], n.arg[1], n.arg[2]};
   arg[at] =
-      first ? border_product(p, arg[at], other, beyond) : border_product(p, other, arg[at], beyond);
+      first ? sink_product(p, arg[at], other, beyond) : sink_product(p, other, arg[at], beyond);
   if (beyond >= 0) arg[3 - at] = beyond;
   return p->failed ? -1 : px_select(p, arg[0], arg[1], arg[2]);
 }
 
-static int border_product(struct program *p, int a, int b, int beyond) {
+static int sink_product(struct program *p, int a, int b, int beyond) {
   if (p->failed) return -1;
-  if (has_border(p, a)) return within(p, a, b, true, beyond);
-  if (has_border(p, b)) return within(p, b, a, false, beyond);
+  if (is_padded(p, a)) return sink_into(p, a, b, true, beyond);
+  if (is_padded(p, b)) return sink_into(p, b, a, false, beyond);
   return px_raw(p, PX_MUL, a, b, -1, 0, 0);
 }
 
-int border_moved(struct program *p, int expr, int beyond) {
+int sink_products(struct program *p, int expr, int beyond) {
   if (p->failed) return -1;
   const struct px_node n = p->nodes.data[expr];
   int arg[3] = {-1, -1, -1};
   bool changed = false;
   if (n.sort != PX_VALUE || n.op == PX_LOAD) return expr;
   for (int i = 0; i < 3 && n.arg[i] >= 0; i++) {
-    arg[i] = border_moved(p, n.arg[i], beyond);
+    arg[i] = sink_products(p, n.arg[i], beyond);
     if (p->failed) return -1;
     changed |= arg[i] != n.arg[i];
   }
-  if (n.op == PX_MUL && (has_border(p, arg[0]) || has_border(p, arg[1])))
-    return border_product(p, arg[0], arg[1], beyond);
+  if (n.op == PX_MUL && (is_padded(p, arg[0]) || is_padded(p, arg[1])))
+    return sink_product(p, arg[0], arg[1], beyond);
   return changed ? px_raw(p, n.op, arg[0], arg[1], arg[2], 0, 0) : expr;
 }
 
-bool border_multiplied(const struct program *p, int expr) {
+bool has_padded_product(const struct program *p, int expr) {
   const struct px_node *n = &p->nodes.data[expr];
   if (n->sort != PX_VALUE || n->op == PX_LOAD) return false;
-  if (n->op == PX_MUL && (has_border(p, n->arg[0]) || has_border(p, n->arg[1]))) return true;
+  if (n->op == PX_MUL && (is_padded(p, n->arg[0]) || is_padded(p, n->arg[1]))) return true;
   for (int i = 0; i < 3 && n->arg[i] >= 0; i++)
-    if (border_multiplied(p, n->arg[i])) return true;
+    if (has_padded_product(p, n->arg[i])) return true;
   return false;
 }
 
 /* ---- what is beyond, as a stage ---------------------------------------------------------------- */
 
 /* Axes in the conditions of the border. */
-static uint32_t asked_axes(const struct program *p, const struct program_tensor *t, int expr) {
+static uint32_t condition_axes(const struct program *p, const struct program_tensor *t, int expr) {
   uint32_t axes = 0;
-  while (has_border(p, expr)) {
+  while (is_padded(p, expr)) {
     const struct px_node *n = &p->nodes.data[expr];
     for (int i = 0; i < t->rank + t->reductions; i++)
       if (px_mentions(p, n->arg[0], i)) axes |= 1u << i;
@@ -83,39 +83,39 @@ static uint32_t asked_axes(const struct program *p, const struct program_tensor 
   return axes;
 }
 
-const char *find_beyond(const struct program *p, int stage, struct beyond *out) {
+const char *find_padding_sum(const struct program *p, int stage, struct padding_sum *out) {
   const struct program_tensor *t = &p->tensors.data[stage];
   const struct px_node *n = &p->nodes.data[t->body];
   if (t->reducer != REDUCE_SUM || n->op != PX_MUL ||
-      has_border(p, n->arg[0]) == has_border(p, n->arg[1]))
+      is_padded(p, n->arg[0]) == is_padded(p, n->arg[1]))
     return "is no sum of what has a border times what has none";
-  int border = n->arg[has_border(p, n->arg[0]) ? 0 : 1];
-  uint32_t asked = asked_axes(p, t, border);
-  *out = (struct beyond){.factor = n->arg[border == n->arg[0] ? 1 : 0]};
+  int border = n->arg[is_padded(p, n->arg[0]) ? 0 : 1];
+  uint32_t asked = condition_axes(p, t, border);
+  *out = (struct padding_sum){.factor = n->arg[border == n->arg[0] ? 1 : 0]};
   for (int i = 0; i < t->rank + t->reductions; i++) {
     bool summed = i >= t->rank && !(asked >> i & 1);
     if (i >= t->rank && t->axes[i].low >= 0) return "has a sum whose bounds are no numbers";
-    if (summed) out->summed |= 1u << i;
-    if (!summed && px_mentions(p, out->factor, i)) out->kept |= 1u << i;
+    if (summed) out->reduced |= 1u << i;
+    if (!summed && px_mentions(p, out->factor, i)) out->axes |= 1u << i;
   }
-  return out->summed ? NULL : "has conditions of all axes that it sums over";
+  return out->reduced ? NULL : "has conditions of all axes that it sums over";
 }
 
 /* Reductions first: lanes run along an own axis. */
-static int kept_axes(const struct change *c, int *axis) {
+static int padding_axes(const struct change *c, int *axis) {
   const struct program_tensor *t = &c->from->tensors.data[c->tensor];
   int count = 0;
   for (int own = 0; own < 2; own++)
     for (int i = 0; i < t->rank + t->reductions; i++)
-      if (c->beyond.kept >> i & 1 && (i < t->rank) == own) axis[count++] = i;
+      if (c->padding_sum.axes >> i & 1 && (i < t->rank) == own) axis[count++] = i;
   return count;
 }
 
-int beyond_stage(struct change *c, const struct px_map *map) {
+int padding_stage(struct change *c, const struct px_map *map) {
   const struct program_tensor *t = &c->from->tensors.data[c->tensor];
   const char *names[PROGRAM_AXES];
   int64_t sizes[PROGRAM_AXES];
-  int of[PROGRAM_AXES], axis[PROGRAM_AXES], count = kept_axes(c, of);
+  int of[PROGRAM_AXES], axis[PROGRAM_AXES], count = padding_axes(c, of);
   for (int i = 0; i < count; i++) {
     names[i] = t->axes[of[i]].name;
     sizes[i] = t->axes[of[i]].size;
@@ -125,24 +125,24 @@ int beyond_stage(struct change *c, const struct px_map *map) {
   for (int i = 0; i < PROGRAM_AXES; i++) axis[i] = px_int(c->to, 0);
   for (int i = 0; i < count; i++) axis[of[i]] = program_axis(c->to, made, i);
   for (int i = t->rank; i < t->rank + t->reductions; i++)
-    if (c->beyond.summed >> i & 1 && px_mentions(c->from, c->beyond.factor, i))
+    if (c->padding_sum.reduced >> i & 1 && px_mentions(c->from, c->padding_sum.factor, i))
       axis[i] = program_reduce(c->to, made, REDUCE_SUM, t->axes[i].name, t->axes[i].size);
   struct px_map own = *map;
   own.axis = axis;
-  int factor = px_copy(c->to, c->from, c->beyond.factor, &own);
+  int factor = px_copy(c->to, c->from, c->padding_sum.factor, &own);
   int zero = px_number(c->to, 0);
   program_define(c->to, made, px_raw(c->to, PX_MUL, zero, factor, -1, 0, 0));
   return made;
 }
 
-int beyond_load(struct change *c, const int *axis) {
+int padding_load(struct change *c, const int *axis) {
   const struct program_tensor *t = &c->from->tensors.data[c->tensor];
-  int of[PROGRAM_AXES], indices[PROGRAM_AXES], count = kept_axes(c, of);
+  int of[PROGRAM_AXES], indices[PROGRAM_AXES], count = padding_axes(c, of);
   int first = px_bool(c->to, true);
   for (int i = 0; i < count; i++) indices[i] = axis[of[i]];
   for (int i = t->rank; i < t->rank + t->reductions; i++)
-    if (c->beyond.summed >> i & 1)
+    if (c->padding_sum.reduced >> i & 1)
       first = px_and(c->to, first, px_compare(c->to, PX_LT, axis[i], px_int(c->to, 1)));
-  int load = px_load(c->to, c->fresh, count, indices);
+  int load = px_load(c->to, c->new_stage, count, indices);
   return px_select(c->to, first, load, px_number(c->to, 0));
 }

@@ -10,16 +10,16 @@
 #include "rewrite/program_rebuild.h"
 
 /* The condition, or what holds where it does not. */
-static int upright(struct program *p, int expr, bool holds) {
+static int normalized_condition(struct program *p, int expr, bool holds) {
   const struct px_node n = p->nodes.data[expr]; /* a copy: the array may move */
   int a = n.arg[0], b = n.arg[1];
   if (p->failed) return -1;
   switch (n.op) {
-    case PX_NOT: return upright(p, a, !holds);
+    case PX_NOT: return normalized_condition(p, a, !holds);
     case PX_AND:
     case PX_OR:
-      a = upright(p, a, holds);
-      b = upright(p, b, holds);
+      a = normalized_condition(p, a, holds);
+      b = normalized_condition(p, b, holds);
       return (n.op == PX_AND) == holds ? px_and(p, a, b) : px_or(p, a, b);
     case PX_LT: return holds ? expr : px_compare(p, PX_LE, b, a);
     case PX_LE: return holds ? expr : px_compare(p, PX_LT, b, a);
@@ -33,30 +33,31 @@ static int upright(struct program *p, int expr, bool holds) {
 }
 
 /* `<` and `<=` and one of PX_AND and PX_OR between them. */
-static bool is_only(const struct program *p, int expr, enum px_op between) {
+static bool is_chain_of(const struct program *p, int expr, enum px_op between) {
   const struct px_node *n = &p->nodes.data[expr];
-  if (n->op == between) return is_only(p, n->arg[0], between) && is_only(p, n->arg[1], between);
+  if (n->op == between)
+    return is_chain_of(p, n->arg[0], between) && is_chain_of(p, n->arg[1], between);
   return n->op == PX_LT || n->op == PX_LE;
 }
 
 /* Whether `then` is what stands beyond a border. */
 static bool is_outside(const struct program *p, int condition, int then, int other) {
-  if (!is_only(p, condition, PX_OR)) return false;
+  if (!is_chain_of(p, condition, PX_OR)) return false;
   bool number = p->nodes.data[then].op == PX_NUMBER, rest = p->nodes.data[other].op == PX_NUMBER;
   return (number && !rest) || (number == rest && p->nodes.data[condition].op == PX_OR);
 }
 
 /* The expression with all of its conditions turned; itself where there is nothing to turn. */
-static int rebuilt(struct program *p, int expr) {
+static int normalized(struct program *p, int expr) {
   const struct px_node n = p->nodes.data[expr];
   int arg[3] = {n.arg[0], n.arg[1], n.arg[2]};
   if (p->failed || n.sort != PX_VALUE || n.op == PX_LOAD) return expr;
   for (int i = 0; i < 3; i++)
-    if (arg[i] >= 0) arg[i] = rebuilt(p, arg[i]);
-  if (n.op == PX_SELECT && asks_indices(p, arg[0])) {
-    arg[0] = upright(p, arg[0], true);
+    if (arg[i] >= 0) arg[i] = normalized(p, arg[i]);
+  if (n.op == PX_SELECT && is_index_condition(p, arg[0])) {
+    arg[0] = normalized_condition(p, arg[0], true);
     if (!p->failed && is_outside(p, arg[0], arg[1], arg[2])) {
-      arg[0] = upright(p, arg[0], false);
+      arg[0] = normalized_condition(p, arg[0], false);
       return px_select(p, arg[0], arg[2], arg[1]);
     }
   }
@@ -64,13 +65,13 @@ static int rebuilt(struct program *p, int expr) {
   return same || p->failed ? expr : px_raw(p, n.op, arg[0], arg[1], arg[2], 0, 0);
 }
 
-struct program *program_normalized(const struct program *p) {
+struct program *program_normalize_conditions(const struct program *p) {
   struct program *out = program_copy(p);
   bool changed = false;
   for (int i = 0; i < out->tensors.count && !out->failed; i++) {
     struct program_tensor *t = &out->tensors.data[i];
     if (t->is_input) continue;
-    int body = rebuilt(out, t->body);
+    int body = normalized(out, t->body);
     t = &out->tensors.data[i];
     bool same = out->failed || px_same(out, body, t->body);
     changed = changed || !same;

@@ -24,13 +24,14 @@ static canvas_status reject_indices(struct edit *e, const struct token *at) {
 }
 
 /* `X in Y` */
-static canvas_status read_reader(struct edit *e) {
+static canvas_status read_consumer(struct edit *e) {
   const struct program *p = e->change.from;
   struct token in = e->lx.token;
-  TRY(read_tensor(&e->lx, e->change.from, "the stage that reads it", &e->change.reader));
-  if (stage_loads(p, e->change.reader, e->change.tensor)) return CANVAS_OK;
+  TRY(read_tensor(&e->lx, e->change.from, "the stage that reads it", &e->change.consumer));
+  if (stage_loads(p, e->change.consumer, e->change.tensor)) return CANVAS_OK;
   return lexer_fail(&e->lx, &in, "'%.40s' does not load '%.40s'",
-                    p->tensors.data[e->change.reader].name, p->tensors.data[e->change.tensor].name);
+                    p->tensors.data[e->change.consumer].name,
+                    p->tensors.data[e->change.tensor].name);
 }
 
 static canvas_status read_cache(struct edit *e) {
@@ -40,7 +41,7 @@ static canvas_status read_cache(struct edit *e) {
   const struct program_tensor *t = &e->change.from->tensors.data[e->change.tensor];
   if (lexer_accept(&e->lx, "in")) {
     e->change.kind = CHANGE_CACHE_READ;
-    TRY(read_reader(e));
+    TRY(read_consumer(e));
   } else if (t->is_input) {
     return lexer_fail(&e->lx, &at,
                       "'%.40s' is an input: say for which stage, 'cache %.40s in STAGE as NAME'",
@@ -148,24 +149,24 @@ static canvas_status read_overlap(struct edit *e) {
   TRY(read_tensor(&e->lx, e->change.from, "the tensor that is read", &e->change.tensor));
   TRY(reject_indices(e, &first));
   TRY(lexer_expect(&e->lx, "in", "and the stage that reads it"));
-  TRY(read_reader(e));
+  TRY(read_consumer(e));
   const struct program_tensor *t = &p->tensors.data[e->change.tensor];
-  const struct program_tensor *reader = &p->tensors.data[e->change.reader];
+  const struct program_tensor *consumer = &p->tensors.data[e->change.consumer];
   struct token at = e->lx.token;
-  int own = reader->rank - 1;
+  int own = consumer->rank - 1;
   if (at.kind != TOKEN_NAME) return lexer_unexpected(&e->lx, "an axis of the stage that reads it");
-  while (own >= 0 && !lexer_is(&e->lx, reader->axes[own].name)) own--;
+  while (own >= 0 && !lexer_is(&e->lx, consumer->axes[own].name)) own--;
   if (own < 0)
-    return lexer_fail(&e->lx, &at, "'%.40s' has no axis '%.*s'", reader->name,
+    return lexer_fail(&e->lx, &at, "'%.40s' has no axis '%.*s'", consumer->name,
                       at.length < 40 ? at.length : 40, at.start);
-  const char *why = find_window(p, e->change.reader, e->change.tensor, own, w);
+  const char *why = find_window(p, e->change.consumer, e->change.tensor, own, w);
   if (why) return lexer_fail(&e->lx, &at, "'%.40s' %s", t->name, why);
   lexer_next(&e->lx);
   if (e->lx.token.kind != TOKEN_INTEGER) return lexer_unexpected(&e->lx, "the size of a tile");
   w->tile = e->lx.token.integer;
-  if (w->tile < 1 || w->tile > reader->axes[own].size)
+  if (w->tile < 1 || w->tile > consumer->axes[own].size)
     return lexer_fail(&e->lx, &e->lx.token, "a tile of axis '%.40s' has 1 to %lld places",
-                      reader->axes[own].name, (long long)reader->axes[own].size);
+                      consumer->axes[own].name, (long long)consumer->axes[own].size);
   lexer_next(&e->lx);
   return read_new_name(&e->lx, &e->change);
 }
@@ -193,7 +194,7 @@ static canvas_status read_winograd(struct edit *e) {
     struct winograd found;
     const char *why = find_winograd(p, stage[i], (int)tile.integer, &found);
     if (why) return lexer_fail(&e->lx, &at[i], "'%.40s' %s", p->tensors.data[stage[i]].name, why);
-    take_winograd(&e->change, stage[i], &found);
+    add_winograd(&e->change, stage[i], &found);
   }
   return CANVAS_OK;
 }
@@ -217,12 +218,12 @@ static canvas_status read_border(struct edit *e) {
   e->change.kind = CHANGE_BORDER;
   TRY(read_tensor(&e->lx, e->change.from, "the stage whose border is left out", &e->change.tensor));
   const struct program_tensor *t = &e->change.from->tensors.data[e->change.tensor];
-  if (t->is_input || !border_multiplied(e->change.from, t->body))
+  if (t->is_input || !has_padded_product(e->change.from, t->body))
     return lexer_fail(
         &e->lx, &at,
         "'%.40s' multiplies nothing that is 0 where indices say so, inline such a stage", t->name);
   if (!lexer_is(&e->lx, "as")) return CANVAS_OK;
-  const char *why = find_beyond(e->change.from, e->change.tensor, &e->change.beyond);
+  const char *why = find_padding_sum(e->change.from, e->change.tensor, &e->change.padding_sum);
   if (why) return lexer_fail(&e->lx, &at, "'%.40s' %s", t->name, why);
   return read_new_name(&e->lx, &e->change);
 }
@@ -258,8 +259,8 @@ static canvas_status read_straightened(struct edit *e) {
   return read_straight(&e->lx, &e->change);
 }
 
-static canvas_status read_turned(struct edit *e) {
-  return read_turn(&e->lx, &e->change);
+static canvas_status read_transposed(struct edit *e) {
+  return read_transpose(&e->lx, &e->change);
 }
 
 static const struct row {
@@ -271,7 +272,7 @@ static const struct row {
             {"overlap", read_overlap},       {"winograd", read_winograd},
             {"outline", read_outlined},      {"columns", read_columns},
             {"reciprocal", read_reciprocal}, {"straight", read_straightened},
-            {"turn", read_turned},           {"merge", read_merge},
+            {"turn", read_transposed},       {"merge", read_merge},
             {"normalize", read_normalize}};
 enum { ROWS = sizeof rows / sizeof *rows };
 

@@ -75,12 +75,12 @@ canvas_status program_replay(canvas_context *ctx, const struct program *p, const
 /* ---- edits by hand, whose texts are as above ---- */
 
 /* Every convolution that the edit `winograd` takes, with tiles of 2 or 4; NULL where there is none. */
-struct program *winograd_of(const struct program *p, int tile);
+struct program *program_with_winograd(const struct program *p, int tile);
 
 /* Stages that only move data, one load, or a number where the indices say so, are inlined; and what
  * an output only copies is computed by the output, where nothing else loads it. */
-canvas_status program_inline_moves(canvas_context *ctx, const struct program *p,
-                                   struct program **out);
+canvas_status program_inline_data_movement(canvas_context *ctx, const struct program *p,
+                                           struct program **out);
 
 /* `outline`, `columns` and `reciprocal`, of the value `node` of a stage's expression; the last of a divisor that
  * has_reciprocal (program_rebuild.h). */
@@ -93,14 +93,14 @@ canvas_status program_reciprocal(canvas_context *ctx, const struct program *p, i
 
 /* The load `node` of a stage, one of whose indices depends on the axis alone, as a load for each of few straight
  * pieces of it (index_pieces.h), or for the one that is most of it beside what it was; NULL where there are none. */
-struct program *program_straight(const struct program *p, int stage, int node, int axis);
+struct program *program_split_load(const struct program *p, int stage, int node, int axis);
 
 /* A stage without reductions, `name` in its place, with one of its axes behind the others; NULL where that cannot be. It
  * is not verified: who keeps it does that (program_verify). */
-struct program *program_turned(const struct program *p, int stage, int axis, const char *name);
+struct program *program_transposed(const struct program *p, int stage, int axis, const char *name);
 
 /* Axes beside each other that are so wherever they occur, in inputs and outputs, too, are one, but for the first
  * output's first axis: tensors have fewer axes and lie in memory as before. NULL where there are none. */
-struct program *program_merged(const struct program *p);
+struct program *program_merge_axes(const struct program *p);
 
 #endif

@@ -60,13 +60,13 @@ static canvas_status read_value(struct lexer *lx, struct change *c) {
   struct token at = lx->token;
   int value;
   c->tensor = -1;
-  TRY(read_tensor(lx, c->from, "the stage whose expression has the value", &c->reader));
-  const struct program_tensor *t = &c->from->tensors.data[c->reader];
+  TRY(read_tensor(lx, c->from, "the stage whose expression has the value", &c->consumer));
+  const struct program_tensor *t = &c->from->tensors.data[c->consumer];
   if (t->is_input) return lexer_fail(lx, &at, "'%.40s' is an input, it has no expression", t->name);
   at = lx->token;
   struct program *copy = program_copy(c->from);
-  canvas_status status = program_parse_value(lx, copy, c->reader, &value);
-  c->node = status == CANVAS_OK ? find_node(copy, c->reader, value) : -1;
+  canvas_status status = program_parse_value(lx, copy, c->consumer, &value);
+  c->node = status == CANVAS_OK ? find_node(copy, c->consumer, value) : -1;
   program_free(copy);
   if (status != CANVAS_OK) return status;
   if (c->node >= 0) return CANVAS_OK;
@@ -78,7 +78,7 @@ static canvas_status read_value(struct lexer *lx, struct change *c) {
 /* Places of such an axis are not those of an axis of a tensor. */
 static canvas_status check_bounds(struct lexer *lx, const struct token *at,
                                   const struct change *c) {
-  const struct program_tensor *t = &c->from->tensors.data[c->reader];
+  const struct program_tensor *t = &c->from->tensors.data[c->consumer];
   for (int i = t->rank; i < t->rank + t->reductions; i++)
     if (t->axes[i].low >= 0 && px_mentions(c->from, c->node, i))
       return lexer_fail(lx, at,
@@ -98,7 +98,7 @@ static bool is_divisor(const struct program *p, int expr, int value) {
 
 static canvas_status check_divisor(struct lexer *lx, const struct token *at,
                                    const struct change *c) {
-  const struct program_tensor *t = &c->from->tensors.data[c->reader];
+  const struct program_tensor *t = &c->from->tensors.data[c->consumer];
   if (t->dtype != PROGRAM_F32)
     return lexer_fail(lx, at, "'%.40s' is not of f32, it keeps its divisions", t->name);
   if (!is_divisor(c->from, t->body, c->node))
@@ -109,10 +109,11 @@ static canvas_status check_divisor(struct lexer *lx, const struct token *at,
   return CANVAS_OK;
 }
 
-canvas_status read_outline(struct lexer *lx, struct change *c, enum change_kind kind, bool apart) {
+canvas_status read_outline(struct lexer *lx, struct change *c, enum change_kind kind,
+                           bool columns) {
   const struct token at = lx->token;
   c->kind = kind;
-  c->apart = apart;
+  c->columns = columns;
   TRY(read_value(lx, c));
   TRY(check_bounds(lx, &at, c));
   if (kind == CHANGE_RECIPROCAL) TRY(check_divisor(lx, &at, c));
@@ -142,14 +143,14 @@ canvas_status read_straight(struct lexer *lx, struct change *c) {
   TRY(read_value(lx, c));
   if (c->from->nodes.data[c->node].op != PX_LOAD)
     return lexer_fail(lx, &at, "the value is no load of a tensor");
-  TRY(read_axis(lx, &c->from->tensors.data[c->reader], &axis));
-  if (find_straight(c, axis)) return CANVAS_OK;
+  TRY(read_axis(lx, &c->from->tensors.data[c->consumer], &axis));
+  if (find_load_pieces(c, axis)) return CANVAS_OK;
   return lexer_fail(lx, &at, "the load has no index of few straight pieces along that axis alone");
 }
 
-canvas_status read_turn(struct lexer *lx, struct change *c) {
+canvas_status read_transpose(struct lexer *lx, struct change *c) {
   const struct token at = lx->token;
-  c->kind = CHANGE_TURN;
+  c->kind = CHANGE_TRANSPOSE;
   TRY(read_tensor(lx, c->from, "the stage whose axes change their order", &c->tensor));
   const struct program_tensor *t = &c->from->tensors.data[c->tensor];
   const char *why = t->reductions ? "reduces, its axes stay" : not_inlined(c->from, c->tensor);

@@ -245,7 +245,7 @@ static struct program *merged_once(const struct program *p) {
   return NULL;
 }
 
-struct program *program_merged(const struct program *p) {
+struct program *program_merge_axes(const struct program *p) {
   struct program *out = merged_once(p);
   for (struct program *next; out && (next = merged_once(out)); out = next) program_free(out);
   if (out) program_note_edit(out, p, "merge axes");

@@ -17,17 +17,18 @@ static void inline_copied(const struct program *p, int stage, bool *inlined) {
   }
 }
 
-canvas_status program_inline_moves(canvas_context *ctx, const struct program *p,
-                                   struct program **out) {
+canvas_status program_inline_data_movement(canvas_context *ctx, const struct program *p,
+                                           struct program **out) {
   struct change c = change_open(CHANGE_INLINE, p);
-  for (int i = 0; i < p->tensors.count; i++) c.inlined[i] = only_moves(p, i) && !not_inlined(p, i);
+  for (int i = 0; i < p->tensors.count; i++)
+    c.inlined[i] = is_data_movement(p, i) && !not_inlined(p, i);
   for (int i = 0; i < p->outputs.count; i++) inline_copied(p, p->outputs.data[i], c.inlined);
   return change_finish(ctx, &c, out);
 }
 
-struct program *program_turned(const struct program *p, int stage, int axis, const char *name) {
+struct program *program_transposed(const struct program *p, int stage, int axis, const char *name) {
   if (p->tensors.data[stage].reductions || not_inlined(p, stage)) return NULL;
-  struct change c = change_open(CHANGE_TURN, p);
+  struct change c = change_open(CHANGE_TRANSPOSE, p);
   c.tensor = stage;
   c.axis = axis;
   c.name = name;

@@ -18,7 +18,7 @@ struct pair {
   int axis, with;
   int64_t step, with_step; /* of all sums; 0: none was seen */
   int64_t block;           /* the axis occurs as axis/block alone; 0: not */
-  bool apart;              /* they occur in another way, too */
+  bool conflict;           /* they occur in another way, too */
 };
 
 static bool proportional(struct pair *pair, int64_t step, int64_t with_step) {
@@ -71,7 +71,7 @@ static void see_sum(const struct program *p, int expr, struct pair *pair) {
   if (known && !step && !with_step) return;
   if (!known || step <= 0 || with_step <= 0 || step > PROGRAM_ELEMENTS ||
       with_step > PROGRAM_ELEMENTS || !proportional(pair, step, with_step))
-    pair->apart = true;
+    pair->conflict = true;
 }
 
 static void see(const struct program *p, int expr, struct pair *pair) {
@@ -91,7 +91,7 @@ static bool is_one_axis(const struct program *p, const struct program_tensor *t,
                         struct pair *pair) {
   const struct program_axis *with = &t->axes[pair->with], *axis = &t->axes[pair->axis];
   see(p, node, pair);
-  if (pair->apart || !pair->step) return false;
+  if (pair->conflict || !pair->step) return false;
   if (pair->block)
     return pair->step == pair->with_step && pair->block == with->size &&
            axis->size % pair->block == 0;
@@ -108,7 +108,7 @@ static bool occurs(const struct program *p, int node, int axis) {
 
 /* The reduction axis that goes with this one; -1. */
 static int find_with(struct change *c, int axis, const bool *taken, struct pair *found) {
-  const struct program_tensor *t = &c->from->tensors.data[c->reader];
+  const struct program_tensor *t = &c->from->tensors.data[c->consumer];
   for (int i = t->rank; i < t->rank + t->reductions; i++) {
     if (taken[i] || t->axes[i].low >= 0 || !occurs(c->from, c->node, i)) continue;
     *found = (struct pair){.axis = axis, .with = i};
@@ -118,9 +118,9 @@ static int find_with(struct change *c, int axis, const bool *taken, struct pair 
 }
 
 static void add_axis(struct change *c, int axis, bool *taken) {
-  const struct program_tensor *t = &c->from->tensors.data[c->reader];
+  const struct program_tensor *t = &c->from->tensors.data[c->consumer];
   struct pair pair;
-  int with = axis < t->rank && !c->apart ? find_with(c, axis, taken, &pair) : -1;
+  int with = axis < t->rank && !c->columns ? find_with(c, axis, taken, &pair) : -1;
   struct outlined_axis *a = &c->axes[c->axis_count++];
   *a = (struct outlined_axis){axis, with, 1, 0, t->axes[axis].size, 0};
   taken[axis] = true;
@@ -136,7 +136,7 @@ static void add_axis(struct change *c, int axis, bool *taken) {
 /* The axes of the indices of the first load below, in its order: so the stage lies as what it loads. */
 static void add_loaded(struct change *c, int expr, bool *taken) {
   const struct px_node *n = &c->from->nodes.data[expr];
-  const struct program_tensor *t = &c->from->tensors.data[c->reader];
+  const struct program_tensor *t = &c->from->tensors.data[c->consumer];
   for (int i = 0; i < 3; i++)
     if (n->arg[i] >= 0) add_loaded(c, n->arg[i], taken);
   for (int i = 0; n->op == PX_LOAD && i < c->from->tensors.data[n->tensor].rank; i++)
@@ -146,7 +146,7 @@ static void add_loaded(struct change *c, int expr, bool *taken) {
 }
 
 void outline_axes(struct change *c) {
-  const struct program_tensor *t = &c->from->tensors.data[c->reader];
+  const struct program_tensor *t = &c->from->tensors.data[c->consumer];
   bool taken[PROGRAM_AXES] = {false};
   add_loaded(c, c->node, taken);
   for (int i = 0; i < t->rank + t->reductions; i++)
@@ -154,14 +154,14 @@ void outline_axes(struct change *c) {
 }
 
 static canvas_status outline(canvas_context *ctx, const struct program *p, int stage, int node,
-                             const char *name, enum change_kind kind, bool apart,
+                             const char *name, enum change_kind kind, bool columns,
                              struct program **out) {
   struct change c = change_open(kind, p);
   c.tensor = -1;
-  c.reader = stage;
+  c.consumer = stage;
   c.node = node;
   c.name = name;
-  c.apart = apart;
+  c.columns = columns;
   outline_axes(&c);
   return change_finish(ctx, &c, out);
 }

@@ -19,7 +19,7 @@ struct change change_open(enum change_kind kind, const struct program *from) {
                          .to = to,
                          .inlined = mem_alloc(count * sizeof(bool)),
                          .number = mem_alloc(count * sizeof(int)),
-                         .fresh = -1};
+                         .new_stage = -1};
 }
 
 void change_close(struct change *c) {
@@ -43,7 +43,7 @@ static bool is_copied_once(const struct program *p, int tensor) {
 
 /* A stage of less digits computes with it, and more than one load of a number of f64. */
 static bool loses_digits(const struct program *p, int tensor) {
-  if (p->tensors.data[tensor].dtype != PROGRAM_F64 || only_moves(p, tensor)) return false;
+  if (p->tensors.data[tensor].dtype != PROGRAM_F64 || is_data_movement(p, tensor)) return false;
   for (int i = tensor + 1; i < p->tensors.count; i++)
     if (p->tensors.data[i].dtype != PROGRAM_F64 && stage_loads(p, i, tensor)) return true;
   return false;
@@ -84,7 +84,7 @@ static int load_tile(const struct change *c, struct program *to, int rank, const
   int place[PROGRAM_AXES + 1], axis = indices[w->axis], tile = px_int(to, w->tile), y = -1;
   struct affine a;
   memcpy(place + 1, indices, (size_t)rank * sizeof *place);
-  if (to->failed || !affine_of(to, axis, &a)) return px_load(to, c->fresh, rank + 1, place);
+  if (to->failed || !affine_of(to, axis, &a)) return px_load(to, c->new_stage, rank + 1, place);
   for (int i = a.count - 1; i >= 0; i--) {
     const struct px_node *n = &to->nodes.data[a.term[i].expr];
     if (n->op != PX_AXIS || n->integer != w->own) continue;
@@ -95,18 +95,19 @@ static int load_tile(const struct change *c, struct program *to, int rank, const
   int inner = px_mul(to, px_mod(to, y, tile), px_int(to, w->step));
   place[0] = px_div(to, y, tile);
   place[1 + w->axis] = px_add(to, inner, affine_expr(to, &a));
-  return px_load(to, c->fresh, rank + 1, place);
+  return px_load(to, c->new_stage, rank + 1, place);
 }
 
 /* Where an axis of a tensor is once `last` is behind the others. */
-static int turned_place(int axis, int rank, int last) {
+static int transposed_place(int axis, int rank, int last) {
   return axis == last ? rank - 1 : axis - (axis > last);
 }
 
-static int load_turned(const struct change *c, struct program *to, int rank, const int *indices) {
+static int load_transposed(const struct change *c, struct program *to, int rank,
+                           const int *indices) {
   int places[PROGRAM_AXES];
-  for (int i = 0; i < rank; i++) places[turned_place(i, rank, c->axis)] = indices[i];
-  return px_load(to, c->fresh, rank, places);
+  for (int i = 0; i < rank; i++) places[transposed_place(i, rank, c->axis)] = indices[i];
+  return px_load(to, c->new_stage, rank, places);
 }
 
 /* A load of `from`, its indices copied already. */
@@ -117,12 +118,12 @@ static int load_changed(struct program *to, int tensor, int rank, const int *ind
     struct px_map map = {.axis = indices, .load = load_changed, .data = data};
     return px_copy(to, c->from, c->from->tensors.data[tensor].body, &map);
   }
-  if (tensor != c->tensor || !c->active) return px_load(to, c->number[tensor], rank, indices);
-  if (c->kind == CHANGE_CACHE_READ) return px_load(to, c->fresh, rank, indices);
+  if (tensor != c->tensor || !c->redirected) return px_load(to, c->number[tensor], rank, indices);
+  if (c->kind == CHANGE_CACHE_READ) return px_load(to, c->new_stage, rank, indices);
   if (c->kind == CHANGE_OVERLAP) return load_tile(c, to, rank, indices);
-  if (c->kind == CHANGE_TURN) return load_turned(c, to, rank, indices);
+  if (c->kind == CHANGE_TRANSPOSE) return load_transposed(c, to, rank, indices);
   layout_place(&c->layout, to, indices, places);
-  return px_load(to, c->fresh, c->layout.rank, places);
+  return px_load(to, c->new_stage, c->layout.rank, places);
 }
 
 static int new_tensor(struct change *c, const struct program_tensor *t, const char *name,
@@ -181,18 +182,18 @@ static void define_as(struct change *c, int made, int stage, const int *own, boo
   }
   for (int i = t->rank; i < t->rank + t->reductions; i++)
     axis[i] = copy_reduction(c, made, t->reducer, &t->axes[i], &map);
-  if (outlines(c) && stage == c->reader) {
-    map.replaced = c->node + 1;
-    map.by = outline_load(c, axis);
-    map.divides = c->kind == CHANGE_RECIPROCAL;
+  if (outlines(c) && stage == c->consumer) {
+    map.replaced_node = c->node + 1;
+    map.replacement = outline_load(c, axis);
+    map.divisors_only = c->kind == CHANGE_RECIPROCAL;
   }
-  if (c->kind == CHANGE_STRAIGHT && stage == c->reader) {
-    map.by = straight_load(c, &map);
-    map.replaced = c->node + 1;
+  if (c->kind == CHANGE_STRAIGHT && stage == c->consumer) {
+    map.replacement = piecewise_load(c, &map);
+    map.replaced_node = c->node + 1;
   }
   int body = px_copy(c->to, c->from, t->body, &map);
   if (c->kind == CHANGE_BORDER && stage == c->tensor)
-    body = border_moved(c->to, body, c->name ? beyond_load(c, axis) : -1);
+    body = sink_products(c->to, body, c->name ? padding_load(c, axis) : -1);
   program_define(c->to, made, body);
 }
 
@@ -314,20 +315,20 @@ static int packed_stage(struct change *c) {
 }
 
 /* What the stage computes, with an axis of it last. */
-static int turned_stage(struct change *c) {
+static int transposed_stage(struct change *c) {
   const struct program_tensor *t = &c->from->tensors.data[c->tensor];
   const char *names[PROGRAM_AXES];
   int64_t sizes[PROGRAM_AXES];
   int axis[PROGRAM_AXES];
   struct px_map map = {.axis = axis, .load = load_changed, .data = c};
   for (int i = 0; i < t->rank; i++) {
-    int place = turned_place(i, t->rank, c->axis);
+    int place = transposed_place(i, t->rank, c->axis);
     names[place] = t->axes[i].name;
     sizes[place] = t->axes[i].size;
   }
   int made = program_stage(c->to, c->name, t->dtype, t->rank, names, sizes);
   for (int i = 0; i < t->rank; i++)
-    axis[i] = program_axis(c->to, made, turned_place(i, t->rank, c->axis));
+    axis[i] = program_axis(c->to, made, transposed_place(i, t->rank, c->axis));
   program_define(c->to, made, px_copy(c->to, c->from, t->body, &map));
   return made;
 }
@@ -336,7 +337,7 @@ static int turned_stage(struct change *c) {
 static int overlap_stage(struct change *c) {
   const struct program_tensor *t = &c->from->tensors.data[c->tensor];
   const struct window *w = &c->window;
-  int64_t size = c->from->tensors.data[c->reader].axes[w->own].size;
+  int64_t size = c->from->tensors.data[c->consumer].axes[w->own].size;
   const char *names[PROGRAM_AXES + 1];
   int64_t sizes[PROGRAM_AXES + 1];
   int axis[PROGRAM_AXES];
@@ -364,17 +365,17 @@ static int overlap_stage(struct change *c) {
 
 /* What stands before tensor i of `from`: the copy that it will read. */
 static void begin_tensor(struct change *c, int i) {
-  if (c->kind == CHANGE_CACHE_READ && i == c->reader)
-    c->fresh = copying_stage(c, c->tensor, c->name, c->number[c->tensor]);
-  bool laid_out = c->kind == CHANGE_PACK || c->kind == CHANGE_TURN;
-  if (laid_out && c->fresh < 0 && stage_loads(c->from, i, c->tensor))
-    c->fresh = c->kind == CHANGE_PACK ? packed_stage(c) : turned_stage(c);
+  if (c->kind == CHANGE_CACHE_READ && i == c->consumer)
+    c->new_stage = copying_stage(c, c->tensor, c->name, c->number[c->tensor]);
+  bool laid_out = c->kind == CHANGE_PACK || c->kind == CHANGE_TRANSPOSE;
+  if (laid_out && c->new_stage < 0 && stage_loads(c->from, i, c->tensor))
+    c->new_stage = c->kind == CHANGE_PACK ? packed_stage(c) : transposed_stage(c);
   struct px_map map = {.load = load_changed, .data = c};
-  if (outlines(c) && i == c->reader) c->fresh = outline_stage(c, &map);
-  if (c->kind == CHANGE_OVERLAP && i == c->reader) c->fresh = overlap_stage(c);
-  if (c->kind == CHANGE_BORDER && c->name && i == c->tensor) c->fresh = beyond_stage(c, &map);
+  if (outlines(c) && i == c->consumer) c->new_stage = outline_stage(c, &map);
+  if (c->kind == CHANGE_OVERLAP && i == c->consumer) c->new_stage = overlap_stage(c);
+  if (c->kind == CHANGE_BORDER && c->name && i == c->tensor) c->new_stage = padding_stage(c, &map);
   bool one = c->kind == CHANGE_CACHE_READ || c->kind == CHANGE_OVERLAP;
-  c->active = one ? i == c->reader : c->fresh >= 0 && c->kind != CHANGE_BORDER;
+  c->redirected = one ? i == c->consumer : c->new_stage >= 0 && c->kind != CHANGE_BORDER;
 }
 
 void program_rebuild(struct change *c) {
@@ -382,8 +383,8 @@ void program_rebuild(struct change *c) {
   for (int i = 0; i < c->from->tensors.count && !c->to->failed; i++) {
     const char *name = c->from->tensors.data[i].name;
     begin_tensor(c, i);
-    bool replaced = c->kind == CHANGE_TURN ||
-                    (c->kind == CHANGE_OVERLAP && is_read_by_one(c->from, i, c->reader));
+    bool replaced = c->kind == CHANGE_TRANSPOSE ||
+                    (c->kind == CHANGE_OVERLAP && is_only_consumer(c->from, i, c->consumer));
     if (c->inlined[i] || (i == c->tensor && replaced)) continue;
     if (c->kind == CHANGE_CACHE_WRITE && i == c->tensor)
       c->number[i] = copying_stage(c, i, name, copy_tensor(c, i, c->name));
@@ -401,7 +402,8 @@ void program_rebuild(struct change *c) {
 /* The program that another file makes as a whole. */
 static struct program *made_elsewhere(struct change *c) {
   program_free(c->to);
-  c->to = c->kind == CHANGE_MERGE ? program_merged(c->from) : program_normalized(c->from);
+  c->to =
+      c->kind == CHANGE_MERGE ? program_merge_axes(c->from) : program_normalize_conditions(c->from);
   change_close(c);
   return c->to;
 }

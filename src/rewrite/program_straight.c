@@ -28,7 +28,7 @@ static int index_of(const struct program *p, int node, int axis) {
 }
 
 /* The longest first. */
-static void sort(struct straight *s) {
+static void sort(struct load_pieces *s) {
   for (int i = 1; i < s->count; i++)
     for (int j = i; j > 0; j--) {
       struct index_piece *a = &s->piece[j - 1], *b = &s->piece[j], other = *a;
@@ -40,14 +40,14 @@ static void sort(struct straight *s) {
 
 /* Few pieces that move by one or not at all, or most of the axis in one of them. */
 static bool find_pieces(const struct program *p, int index, int axis, int64_t size,
-                        struct straight *out) {
+                        struct load_pieces *out) {
   struct index_pieces all;
   bool even = true;
   if (!index_pieces(p, index, axis, size, &all) || all.count < 2) return false;
   for (int i = 0; i < all.count; i++)
     even = even && all.piece[i].slope >= -1 && all.piece[i].slope <= 1;
-  out->whole = even && all.count <= STRAIGHT_PIECES && size >= SHORTEST * all.count;
-  if (out->whole) {
+  out->covers_axis = even && all.count <= LOAD_PIECES && size >= SHORTEST * all.count;
+  if (out->covers_axis) {
     out->count = all.count;
     for (int i = 0; i < all.count; i++) out->piece[i] = all.piece[i];
     sort(out);
@@ -63,23 +63,23 @@ static bool find_pieces(const struct program *p, int index, int axis, int64_t si
   return false;
 }
 
-bool find_straight(struct change *c, int axis) {
+bool find_load_pieces(struct change *c, int axis) {
   const struct program *p = c->from;
-  c->straight.axis = axis;
-  c->straight.at = index_of(p, c->node, axis);
-  if (c->straight.at < 0) return false;
-  int index = p->indices.data[p->nodes.data[c->node].first + c->straight.at];
-  return find_pieces(p, index, axis, p->tensors.data[c->reader].axes[axis].size, &c->straight);
+  c->pieces.axis = axis;
+  c->pieces.index = index_of(p, c->node, axis);
+  if (c->pieces.index < 0) return false;
+  int index = p->indices.data[p->nodes.data[c->node].first + c->pieces.index];
+  return find_pieces(p, index, axis, p->tensors.data[c->consumer].axes[axis].size, &c->pieces);
 }
 
-struct program *program_straight(const struct program *p, int stage, int node, int axis) {
+struct program *program_split_load(const struct program *p, int stage, int node, int axis) {
   struct change c = change_open(CHANGE_STRAIGHT, p);
   struct program *out = NULL;
   canvas_context ctx;
   c.tensor = -1;
-  c.reader = stage;
+  c.consumer = stage;
   c.node = node;
-  if (find_straight(&c, axis)) {
+  if (find_load_pieces(&c, axis)) {
     if (change_finish(&ctx, &c, &out) != CANVAS_OK) return NULL;
     return out;
   }

@@ -10,7 +10,7 @@
 /* How far one step of two axes moves the indices of an expression. */
 struct steps {
   int64_t own, window; /* of the first index that either moves; 0: none does */
-  bool apart;          /* they move another one in another proportion, or are no sum there */
+  bool conflict;       /* they move another one in another proportion, or are no sum there */
 };
 
 static void see_index(const struct program *p, int expr, int own, int window, struct steps *s) {
@@ -19,14 +19,14 @@ static void see_index(const struct program *p, int expr, int own, int window, st
   if (!px_mentions(p, expr, own) && !px_mentions(p, expr, window)) return;
   if (!affine_of(p, expr, &sum) || !affine_stride(p, &sum, own, &a) ||
       !affine_stride(p, &sum, window, &b)) {
-    s->apart = true;
+    s->conflict = true;
     return;
   }
   if (!s->own && !s->window) {
     s->own = a;
     s->window = b;
   }
-  if ((a == b) != (s->own == s->window)) s->apart = true;
+  if ((a == b) != (s->own == s->window)) s->conflict = true;
 }
 
 static void see_steps(const struct program *p, int expr, int own, int window, struct steps *s) {
@@ -51,7 +51,7 @@ struct finder {
 
 static bool in_image(const struct finder *f, int axis) {
   return px_mentions(f->p, f->w->image, axis) ||
-         (f->w->around >= 0 && px_mentions(f->p, f->p->nodes.data[f->w->around].arg[0], axis));
+         (f->w->guard >= 0 && px_mentions(f->p, f->p->nodes.data[f->w->guard].arg[0], axis));
 }
 
 /* The own axis that moves with this reduction; -1. */
@@ -60,9 +60,9 @@ static int moved_with(struct finder *f, int window) {
   for (int own = 0; own < f->t->rank; own++) {
     struct steps s = {0};
     see_steps(p, f->w->image, own, window, &s);
-    if (f->w->around >= 0) see_steps(p, p->nodes.data[f->w->around].arg[0], own, window, &s);
+    if (f->w->guard >= 0) see_steps(p, p->nodes.data[f->w->guard].arg[0], own, window, &s);
     if (!s.own || !s.window || (f->pairs && own == f->w->own[0])) continue;
-    if (!s.apart && s.own == s.window && !px_mentions(p, f->w->weights, own)) return own;
+    if (!s.conflict && s.own == s.window && !px_mentions(p, f->w->weights, own)) return own;
     f->stretched = true;
   }
   return -1;
@@ -114,8 +114,8 @@ static const char *find_pairs(struct finder *f) {
   for (int i = 0; i < f->t->rank; i++) {
     int64_t block = 0;
     bool blocks = in_blocks(f->p, w->image, i, &block);
-    if (w->around >= 0)
-      blocks = blocks && in_blocks(f->p, f->p->nodes.data[w->around].arg[0], i, &block);
+    if (w->guard >= 0)
+      blocks = blocks && in_blocks(f->p, f->p->nodes.data[w->guard].arg[0], i, &block);
     w->block[i] = blocks ? block : 0;
   }
   return NULL;
@@ -130,12 +130,12 @@ const char *find_winograd(const struct program *p, int stage, int tile, struct w
   const struct program_tensor *t = &p->tensors.data[stage];
   const char *no_products = "sums no products of an image and weights";
   struct finder f = {.p = p, .t = t, .w = out};
-  *out = (struct winograd){.around = -1};
+  *out = (struct winograd){.guard = -1};
   if (t->is_input) return "is an input, it computes nothing";
   if (t->reducer != REDUCE_SUM) return no_products;
   const struct px_node *n = &p->nodes.data[t->body];
-  if (n->op == PX_SELECT && asks_indices(p, n->arg[0]) && is_zero(p, n->arg[2])) {
-    out->around = t->body;
+  if (n->op == PX_SELECT && is_index_condition(p, n->arg[0]) && is_zero(p, n->arg[2])) {
+    out->guard = t->body;
     n = &p->nodes.data[n->arg[1]];
   }
   if (n->op != PX_MUL) return no_products;
@@ -153,29 +153,29 @@ const char *find_winograd(const struct program *p, int stage, int tile, struct w
 /* ---- the edit ------------------------------------------------------------------------------------ */
 
 /* A load of a stage that only this one needs, and that does not reduce. */
-static int border_of(const struct program *p, int stage, const struct winograd *w) {
+static int padding_of(const struct program *p, int stage, const struct winograd *w) {
   const struct px_node *n = &p->nodes.data[w->image];
-  if (n->op != PX_LOAD || !is_read_by_one(p, n->tensor, stage)) return -1;
+  if (n->op != PX_LOAD || !is_only_consumer(p, n->tensor, stage)) return -1;
   bool once = stage_loads(p, stage, n->tensor) == 1 && !p->tensors.data[n->tensor].reductions;
   return once && !not_inlined(p, n->tensor) ? n->tensor : -1;
 }
 
-void take_winograd(struct change *c, int stage, const struct winograd *w) {
+void add_winograd(struct change *c, int stage, const struct winograd *w) {
   if (!c->winograd) c->winograd = mem_alloc((size_t)c->from->tensors.count * sizeof *c->winograd);
   c->winograd[stage] = *w;
-  int border = border_of(c->from, stage, w);
+  int border = padding_of(c->from, stage, w);
   if (border >= 0) c->inlined[border] = true;
   if (w->tile > c->to->winograd) c->to->winograd = w->tile;
 }
 
-struct program *winograd_of(const struct program *p, int tile) {
+struct program *program_with_winograd(const struct program *p, int tile) {
   struct change c = change_open(CHANGE_WINOGRAD, p);
   struct program *out = NULL;
   canvas_context ctx;
   c.tensor = -1;
   for (int i = 0; i < p->tensors.count; i++) {
     struct winograd w;
-    if (!find_winograd(p, i, tile, &w)) take_winograd(&c, i, &w);
+    if (!find_winograd(p, i, tile, &w)) add_winograd(&c, i, &w);
   }
   if (c.winograd && change_finish(&ctx, &c, &out) == CANVAS_OK) return out;
   if (!c.winograd) {

@@ -17,8 +17,8 @@ struct part {
 typedef struct part matrix_row[PARTS];
 
 struct matrices {
-  int tile;                                 /* rows of `back`; image and weights have two more */
-  const matrix_row *image, *weights, *back; /* of tile + 2, 3 and tile + 2 elements */
+  int tile; /* rows of `output`; image and weights have two more */
+  const matrix_row *image, *weights, *output; /* of tile + 2, 3 and tile + 2 elements */
 };
 
 const struct matrices *winograd_matrices(int64_t tile); /* NULL: there are none of that tile */

@@ -55,7 +55,7 @@ struct maker {
 };
 
 static bool of_image(const struct maker *m, int axis) {
-  int condition = m->w->around < 0 ? -1 : m->c->from->nodes.data[m->w->around].arg[0];
+  int condition = m->w->guard < 0 ? -1 : m->c->from->nodes.data[m->w->guard].arg[0];
   return px_mentions(m->c->from, m->w->image, axis) || px_mentions(m->c->from, condition, axis);
 }
 
@@ -245,7 +245,7 @@ static int64_t tiled_size(const struct maker *m, int which) {
 /* Every load of the stage is proved to lie in its tensor. */
 static bool stays_inside(const struct program *p, int stage) {
   bool *guarded = mem_alloc((size_t)p->nodes.count * sizeof *guarded), inside = true;
-  inside = program_escape(p, stage, guarded).load < 0;
+  inside = program_find_unsafe_load(p, stage, guarded).load < 0;
   for (int i = 0; i < p->nodes.count; i++) inside = inside && !guarded[i];
   mem_free(guarded);
   return inside;
@@ -257,8 +257,8 @@ static int image_value(struct maker *m) {
     if (m->w->block[i] && !m->to->failed)
       m->at[i] = px_mul(m->to, m->at[i], px_int(m->to, m->w->block[i]));
   int value = copy_given(m, m->w->image);
-  if (m->w->around < 0) return value;
-  int condition = m->c->from->nodes.data[m->w->around].arg[0];
+  if (m->w->guard < 0) return value;
+  int condition = m->c->from->nodes.data[m->w->guard].arg[0];
   return px_select(m->to, copy_given(m, condition), value, px_number(m->to, 0));
 }
 
@@ -338,7 +338,7 @@ static void product_stage(struct maker *m, const struct made *image, const struc
   program_define(m->to, s->stage, px_mul(m->to, load_made(m, image), other));
 }
 
-static void back_stage(struct maker *m, const struct made *products, struct made *s) {
+static void output_stage(struct maker *m, const struct made *products, struct made *s) {
   for (int i = 2, own = 0; i < products->rank; i++) {
     add(s, products->role[i], products->size[i]);
     own += products->role[i] == m->w->own[0] || products->role[i] == m->w->own[1];
@@ -349,7 +349,7 @@ static void back_stage(struct maker *m, const struct made *products, struct made
   }
   open_made(m, s, "S");
   const struct source columns = {made_element, products, ROLE_A, -1};
-  program_define(m->to, s->stage, apply(m, m->m->back, m->m->tile, m->at[ROLE_I], &columns));
+  program_define(m->to, s->stage, apply(m, m->m->output, m->m->tile, m->at[ROLE_I], &columns));
 }
 
 /* The convolution itself. */
@@ -369,7 +369,7 @@ static int last_stage(struct maker *m, const struct made *half) {
   m->at[m->w->own[1]] = px_div(to, w, tile);
   m->at[ROLE_I] = px_mod(to, h, tile);
   const struct source rows = {made_element, half, ROLE_B, -1};
-  program_define(to, made, apply(m, m->m->back, m->m->tile, px_mod(to, w, tile), &rows));
+  program_define(to, made, apply(m, m->m->output, m->m->tile, px_mod(to, w, tile), &rows));
   return made;
 }
 
@@ -385,6 +385,6 @@ int winograd_stages(struct change *c, int stage, const struct px_map *map) {
   weights_stages(&m, &weights);
   image_stages(&m, &image);
   product_stage(&m, &image, &weights, &products);
-  back_stage(&m, &products, &half);
+  output_stage(&m, &products, &half);
   return last_stage(&m, &half);
 }

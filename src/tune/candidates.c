@@ -25,8 +25,8 @@ static canvas_status find_prepared(canvas_context *ctx, const struct loop_tree *
   *out = (struct measure_prepare){0};
   TRY(prepare_split(ctx, tree, &p));
   if (p)
-    *out = (struct measure_prepare){p->bytes, copied(p->prepare.takes, inputs),
-                                    copied(p->rest.takes, inputs)};
+    *out = (struct measure_prepare){p->bytes, copied(p->prepare.uses_input, inputs),
+                                    copied(p->rest.uses_input, inputs)};
   prepare_free(p);
   return CANVAS_OK;
 }

@@ -116,7 +116,7 @@ static bool is_legal(const struct program *p, const struct schedule *s,
 static bool has_border(const struct default_made *made) {
   const struct program *p = made->program;
   const struct px_node *n = &p->nodes.data[p->tensors.data[made->stage].body];
-  return n->op == PX_SELECT && asks_indices(p, n->arg[0]);
+  return n->op == PX_SELECT && is_index_condition(p, n->arg[0]);
 }
 
 static bool add_wished(struct maker *m, const struct program *p,
@@ -360,7 +360,7 @@ static bool is_padding(const struct program *p, int stage) {
   const struct program_tensor *t = &p->tensors.data[stage];
   if (t->is_input || t->reductions || is_output(p, stage)) return false;
   const struct px_node *n = &p->nodes.data[t->body];
-  return n->op == PX_SELECT && asks_indices(p, n->arg[0]);
+  return n->op == PX_SELECT && is_index_condition(p, n->arg[0]);
 }
 
 static bool take(struct program **p, struct program *next) {
@@ -456,7 +456,7 @@ static void add_row_by_row(struct maker *m, const struct program *given) {
 }
 
 static void add_winograd(struct maker *m, const struct program *given, int tile) {
-  struct program *p = winograd_of(given, tile);
+  struct program *p = program_with_winograd(given, tile);
   char rule[32];
   if (!p) return;
   struct schedule *s = winograd_nest(p, m->machine);

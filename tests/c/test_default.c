@@ -1014,7 +1014,7 @@ static struct program *in_tiles_of_4(const char *call, const char *more) {
   strcat(strcpy(whole, text.text), more);
   program_free(given);
   CHECK_INT(program_parse(&ctx, whole, strlen(whole), &given), CANVAS_OK, ctx.message);
-  p = winograd_of(given, 4);
+  p = program_with_winograd(given, 4);
   assert_non_null(p);
   program_free(given);
   free(whole);

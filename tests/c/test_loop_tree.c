@@ -356,7 +356,7 @@ static int64_t walks(const char *program, const char *schedule, const struct mac
   struct loop_tree *tree;
   if (loop_tree_bind(&ctx, p, s, machine, &tree) != CANVAS_OK)
     fail_msg("%s for \"%s\"", ctx.message, schedule);
-  CHECK_INT(tree->open, 0, schedule);
+  CHECK_INT(tree->open_holes, 0, schedule);
   CHECK_TEXT(walk_tree(tree, 1), NULL, schedule);
   int64_t elements = tree->stages[0].elements;
   loop_tree_free(tree);

@@ -784,7 +784,7 @@ static void check_merged(const struct program *p, const struct program *q, const
 
 static void axes_merge(void **state) {
   CHECK_ROWS (merges, row) {
-    struct program *p = parse(row->program), *q = program_merged(p);
+    struct program *p = parse(row->program), *q = program_merge_axes(p);
     struct buf text = {0};
     if (q) program_print(q, &text);
     CHECK_TEXT(q ? text.text : "", row->merged ? row->merged : "", row->program);
@@ -798,7 +798,7 @@ static void axes_merge(void **state) {
 static void axes_of_random_programs_merge(void **state) {
   int merged = 0, rounds = getenv("CANVAS_TEST_ALL") ? 20000 : 2000;
   for (int round = 0; round < rounds; round++) {
-    struct program *p = random_program((uint64_t)round), *q = program_merged(p);
+    struct program *p = random_program((uint64_t)round), *q = program_merge_axes(p);
     char label[32];
     snprintf(label, sizeof label, "random program %d", round);
     if (q) check_merged(p, q, label);

@@ -578,7 +578,7 @@ static void where_it_is_permitted(void **state) {
 }
 
 static struct schedule *nest_of(const struct program *p) {
-  struct program *made = winograd_of(p, 4);
+  struct program *made = program_with_winograd(p, 4);
   assert_non_null(made);
   struct schedule *s = winograd_nest(made, &machine_avx512);
   program_free(made);

@@ -168,7 +168,7 @@ static void values_stay(void **state) {
     buf_printf(&text, "canvas 1\nprogram p\n%sout Y\n", row->text);
     struct program *p = parse(text.text);
     for (int tile = 2; tile <= 4; tile += 2) {
-      struct program *q = winograd_of(p, tile);
+      struct program *q = program_with_winograd(p, tile);
       if (!q) fail_msg("%s is taken for no convolution", row->name);
       CHECK_INT(q->winograd, tile, row->name);
       check_same(p, q, row->name);
@@ -192,7 +192,7 @@ static void groups_are_not_repeated(void **state) {
       "program p\nin X f32 [c:6, h:6, w:6]\nin W f32 [k:8, c:3, kh:3, kw:3]\n"
       "Y[k:8, h:4, w:4] = X[k/4*3+c, h+kh, w+kw] * W[k, c, kh, kw] // sum c:3, kh:3, kw:3\nout "
       "Y\n");
-  struct program *q = winograd_of(p, 4);
+  struct program *q = program_with_winograd(p, 4);
   CHECK_INT(program_elements(q, program_find(q, "Y_T")), 6 * 6 * 2 * 3, "elements of the image");
   program_free(q);
   program_free(p);
@@ -257,7 +257,7 @@ static void others_are_refused(void **state) {
               row->stage);
     CHECK_TEXT(ctx.message, row->message, row->stage);
     bool taken = strcmp(row->edit, "winograd Y 4 as Z") == 0;
-    q = winograd_of(p, 4);
+    q = program_with_winograd(p, 4);
     CHECK((q != NULL) == taken, row->stage);
     program_free(q);
     program_free(p);
@@ -284,7 +284,7 @@ static void the_mark_stays(void **state) {
   program_free(p);
   program_free(given);
   p = parse("program p winograd 4\n" SMALL SMALL_CONV "out Y\n");
-  q = winograd_of(p, 2);
+  q = program_with_winograd(p, 2);
   CHECK_INT(q->winograd, 4, "the larger one");
   program_free(p);
   program_free(q);

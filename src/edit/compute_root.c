@@ -1,5 +1,5 @@
-/* What is to be copied whole is computed whole. See schedule_whole.h. */
-#include "edit/schedule_whole.h"
+/* What is to be copied whole is computed whole. See compute_root.h. */
+#include "edit/compute_root.h"
 
 #include "edit/schedule_edit.h"
 #include "program/program_facts.h"
@@ -21,13 +21,13 @@ static int shared_root(const struct loop_tree *tree, int tensor, int other) {
   return a >= 0 && b >= 0 && root_in(tree, a) == root_in(tree, b) ? root_in(tree, a) : -1;
 }
 
-/* The stage, and first what it reads, leaves the loops that it shares with the reader. */
+/* The stage, and first what it reads, leaves the loops that it shares with the consumer. */
 static canvas_status move_out(canvas_context *ctx, struct loop_tree **tree, int tensor,
-                              int reader) {
+                              int consumer) {
   const struct program *p = (*tree)->program;
   for (int i = 0; i < tensor; i++)
-    if (stage_loads(p, tensor, i)) TRY(move_out(ctx, tree, i, reader));
-  int before = shared_root(*tree, tensor, reader);
+    if (stage_loads(p, tensor, i)) TRY(move_out(ctx, tree, i, consumer));
+  int before = shared_root(*tree, tensor, consumer);
   if (before < 0) return CANVAS_OK;
   struct loop_tree *moved;
   int stage = loop_tree_stage(*tree, tensor);
@@ -36,7 +36,7 @@ static canvas_status move_out(canvas_context *ctx, struct loop_tree **tree, int 
     TRY(edit_buffer(ctx, *tree, stage, 0, NULL, SCOPE_AUTO, &moved));
     loop_tree_free(*tree);
     *tree = moved;
-    before = shared_root(*tree, tensor, reader);
+    before = shared_root(*tree, tensor, consumer);
     TRY(edit_move(ctx, *tree, loop_tree_stage(*tree, tensor), 0, before, &moved));
   }
   loop_tree_free(*tree);
@@ -44,8 +44,8 @@ static canvas_status move_out(canvas_context *ctx, struct loop_tree **tree, int 
   return CANVAS_OK;
 }
 
-canvas_status schedule_whole(canvas_context *ctx, const struct loop_tree *tree, int tensor,
-                             struct loop_tree **out) {
+canvas_status schedule_compute_root(canvas_context *ctx, const struct loop_tree *tree, int tensor,
+                                    struct loop_tree **out) {
   struct schedule *s = schedule_copy(tree->schedule);
   canvas_status status = loop_tree_bind(ctx, tree->program, s, &tree->machine, out);
   if (status != CANVAS_OK) {
