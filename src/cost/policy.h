@@ -248,6 +248,38 @@ POLICY_REAL(DEFAULT_MEMORY_BYTE, 0.16, "cycles per byte",
 POLICY_REAL(DEFAULT_RELOADED_BYTE, 0.024, "cycles per byte",
             "of a window's elements that are loaded from L2 again", "measured: git 849fc47");
 
+/* ---- the order of loops (default_order.c) ---- */
+
+POLICY_INT(DEFAULT_UNROLLED_TERMS, 9, "terms",
+           "up to here a reduction with shared rows is unrolled whole", "chosen by hand");
+POLICY_INT(DEFAULT_LINE_ELEMENTS, 16, "elements",
+           "of a cache line, that a copy reads or writes at once", "derived: 64 bytes of float");
+POLICY_INT(DEFAULT_PACKING, 4, "cycles per element",
+           "copied to a contiguous panel", "chosen by hand");
+POLICY_INT(DEFAULT_PACKING_SHARE, 16, "times the cost of packing",
+           "a stage that takes longer has its contiguous operand packed, too", "chosen by hand");
+POLICY_INT(DEFAULT_SMALL_TENSOR, 4096, "elements",
+           "a tensor of up to so many is not packed", "chosen by hand");
+POLICY_INT(DEFAULT_PAGE_CROSSING, 8, "cycles per line",
+           "that a tile reads from another page in each step", "chosen by hand");
+POLICY_INT(DEFAULT_COPY_LANES, 32, "elements of the vector axis",
+           "from so many on a copy whose lanes evict each other's lines has no vectors",
+           "measured: git 2b8635b");
+POLICY_INT(DEFAULT_COPY_LOADS, 16, "loads",
+           "of a copy that become one store", "chosen by hand");
+POLICY_INT(DEFAULT_LEAST_COPY_LOADS, 4, "loads",
+           "fewer are not worth a store of their own", "chosen by hand");
+POLICY_INT(DEFAULT_COPY_REPEATS, 3, "times these loads",
+           "a longer row is unrolled even where they do not divide it", "chosen by hand");
+POLICY_INT(DEFAULT_ADJACENT_BYTES, 256, "bytes",
+           "apart: hardware prefetches one row of products with the other",
+           "measured: git 4780022");
+POLICY_INT(DEFAULT_WINDOW_TILE, 8, "vectors of a tile",
+           "from so many on a window inside of a page-crossing loop pays for its loop",
+           "measured: git 8eb552d");
+POLICY_INT(DEFAULT_STREAMED_PANELS, 2, "panels",
+           "that are read from memory side by side", "measured: git 8eb552d");
+
 /* clang-format on */
 
 #endif
