@@ -280,6 +280,87 @@ POLICY_INT(DEFAULT_WINDOW_TILE, 8, "vectors of a tile",
 POLICY_INT(DEFAULT_STREAMED_PANELS, 2, "panels",
            "that are read from memory side by side", "measured: git 8eb552d");
 
+/* ---- candidate tiles (default_tile.c, default_tile_cache.c) ---- */
+
+POLICY_INT(DEFAULT_MOST_VECTORS, 8, "vectors",
+           "of a tile along its vector axis", "chosen by hand");
+POLICY_INT(DEFAULT_LEAST_LANES, 4, "lanes",
+           "of a vector that is shorter than the machine's and divides the axis", "chosen by hand");
+POLICY_INT(DEFAULT_POINT_STATEMENTS, 2, "statements per point",
+           "beside its terms: the start and the store",
+           "derived: the code that default_nest.c makes");
+POLICY_INT(DEFAULT_OTHER_STATEMENTS, 256, "statements",
+           "of the limit on unrolled code, left to other stages", "measured: git bba65a3");
+POLICY_REAL(DEFAULT_CYCLES_LESS, 0.9995, "of the best candidate's cycles",
+            "a candidate that saves less does not replace it: the first of equal ones wins",
+            "chosen by hand");
+POLICY_REAL(DEFAULT_BOUND_SLACK, 1.003, "times the upper bound",
+            "candidates that save too little are passed over, so the winner may exceed the bound",
+            "measured: git 5a67872");
+POLICY_INT(DEFAULT_CACHED_TILES, 1024, "tiles",
+           "that the cache holds, one per hash", "chosen by hand");
+POLICY_INT(DEFAULT_KEY_WORDS, 256, "words",
+           "of a key; stages with longer ones are not cached", "chosen by hand");
+
+/* ---- K-blocking (default_k_blocks.c) ---- */
+
+POLICY_REAL(DEFAULT_K_BLOCK_BYTE, 0.25, "cycles per byte",
+            "of accumulators that a block stores and loads again", "chosen by hand");
+POLICY_INT(DEFAULT_K_BLOCK, 512, "steps",
+           "of a block where no block of all operands fits into half of L2",
+           "measured: git ce7b7a9");
+POLICY_INT(DEFAULT_SHORTEST_K_BLOCK, 256, "steps",
+           "a shorter block moves its accumulators too often", "chosen by hand");
+POLICY_INT(DEFAULT_LONGEST_K_BLOCK, 1024, "steps",
+           "a longer block saves no more", "chosen by hand");
+POLICY_INT(DEFAULT_FEWEST_K_BLOCKS, 2, "blocks",
+           "fewer are no blocks", "derived: one block is the whole reduction");
+
+/* ---- horizontal reductions (default_horizontal.c) ---- */
+
+POLICY_INT(DEFAULT_HORIZONTAL_VECTORS, 8, "vectors per step",
+           "each a partial sum, so that latency is hidden", "chosen by hand");
+POLICY_INT(DEFAULT_HORIZONTAL_CALLS, 4, "vectors per step",
+           "the same where functions need registers", "chosen by hand");
+POLICY_INT(DEFAULT_NARROW_VECTOR, 32, "bytes of a vector",
+           "up to here a row needs DEFAULT_NARROW_ROW vectors: other loops gather few lanes",
+           "measured: git eb4fd6e");
+POLICY_INT(DEFAULT_NARROW_ROW, 4, "vectors",
+           "of a row that is worth a horizontal reduction with narrow vectors",
+           "measured: git eb4fd6e");
+POLICY_INT(DEFAULT_HORIZONTAL_ADD, 12, "cycles",
+           "to add up the lanes of a vector", "chosen by hand");
+POLICY_INT(DEFAULT_PARTIAL_SUMS, 4, "partial sums",
+           "if they divide the reduction, they may be better", "chosen by hand");
+
+/* ---- prefetch of image rows (default_prefetch.c) ---- */
+
+POLICY_INT(DEFAULT_MOST_PREFETCHED, 128 << 10, "bytes",
+           "ahead: they stay in L2 until they are read", "measured: git 4780022");
+POLICY_INT(DEFAULT_FEW_PRODUCTS, 192, "products per element",
+           "more hide the latency of memory", "measured: git 4780022");
+
+/* ---- periodic reductions (default_phases.c) ---- */
+
+POLICY_INT(DEFAULT_LONGEST_PERIOD, 8, "steps",
+           "a longer period is too much code", "chosen by hand");
+POLICY_INT(DEFAULT_PERIODIC_STEPS, 16, "steps",
+           "of a reduction that are unrolled where the period does not divide it",
+           "chosen by hand");
+POLICY_INT(DEFAULT_PERIODIC_COPIES, 64, "copies of a statement",
+           "by three periods; in a window of 3x3x3 the outermost one stays a loop",
+           "chosen by hand");
+
+/* ---- padding boundaries of reductions (default_inside.c) ---- */
+
+POLICY_INT(DEFAULT_LONG_AXIS, 8, "steps",
+           "of an axis, from which on a term of its first step alone is ignored", "chosen by hand");
+POLICY_INT(DEFAULT_COUNTED_STEPS, 4096, "steps",
+           "of the shorter axis of a condition, counted one by one", "chosen by hand");
+POLICY_INT(DEFAULT_LARGE_STEP, 1 << 20, "elements",
+           "no image has such a step; products with smaller ones do not overflow",
+           "derived: 2^20 * 2^20 < 2^63");
+
 /* clang-format on */
 
 #endif
