@@ -13,7 +13,8 @@ enum { KIND_C, KIND_SO, KIND_HEADER, KINDS };
 
 struct output {
   int kind;
-  const char *path; /* "-": standard output */
+  const char *after; /* a pass: the tree of statements after it is written; NULL */
+  const char *path;  /* "-": standard output */
   canvas_machine *machine;
   struct tuned tuned;
   char *made; /* the text, or the path of an object; NULL until there is one */
@@ -51,6 +52,7 @@ static canvas_status make(struct arguments *a, const struct program_item *item,
                           const canvas_bound *bound, struct output *out) {
   const canvas_emit_options options = {
       .source = item->source, .header = out->kind == KIND_HEADER, .prepare = true};
+  if (out->after) return canvas_bound_statements(a->ctx, bound, out->after, &out->made);
   if (out->kind == KIND_SO) return canvas_bound_compile(a->ctx, bound, &options, &out->made);
   return canvas_bound_emit(a->ctx, bound, &options, &out->made);
 }
@@ -71,12 +73,33 @@ static int compile(struct arguments *a, const struct program_item *item, void *d
   return EXIT_BAD;
 }
 
-/* What --emit says, or the ending of OUT. */
+/* The kind that --emit names or, without a name, that the path ends as; KINDS: none. */
+static int kind_of(const char *name, const char *path) {
+  const char *dot = strrchr(path, '.');
+  int kind = 0;
+  for (; kind < KINDS; kind++)
+    if (name ? !strcmp(name, kinds[kind]) : dot && !strcmp(dot, endings[kind])) break;
+  return kind;
+}
+
+/* The tree of statements is text, in a file of any name but that of an object or a header. */
+static bool choose_statements(const char *name, struct output *out) {
+  if (name)
+    report_error("--after writes the tree of statements, leave '--emit %.60s' out", name);
+  else if (out->kind == KIND_SO || out->kind == KIND_HEADER)
+    report_error(
+        "--after writes the tree of statements, and '%.200s' ends in %s: choose another name",
+        out->path, endings[out->kind]);
+  else
+    return out->kind = KIND_C, true;
+  return false;
+}
+
 static bool choose_kind(struct arguments *a, struct output *out) {
-  const char *name = option_text(a, "--emit", NULL), *dot = strrchr(out->path, '.');
-  if (!name && !strcmp(out->path, "-")) name = kinds[KIND_C];
-  for (out->kind = 0; out->kind < KINDS; out->kind++)
-    if (name ? !strcmp(name, kinds[out->kind]) : dot && !strcmp(dot, endings[out->kind])) break;
+  const char *name = option_text(a, "--emit", NULL);
+  out->kind = kind_of(name, out->path);
+  if (out->after) return choose_statements(name, out);
+  if (!name && !strcmp(out->path, "-")) out->kind = KIND_C;
   if (out->kind == KINDS && name)
     report_error("--emit takes c, so or header, not '%.60s'", name);
   else if (out->kind == KINDS)
@@ -90,7 +113,7 @@ static bool choose_kind(struct arguments *a, struct output *out) {
 }
 
 static int run(struct arguments *a) {
-  struct output out = {.path = option_required(a, "-o")};
+  struct output out = {.path = option_required(a, "-o"), .after = option_text(a, "--after", NULL)};
   int64_t threads, winograd;
   if (!out.path || !choose_kind(a, &out)) return EXIT_BAD;
   if (!option_whole(a, "--threads", 1, 1, 1024, &threads) || !option_winograd(a, &winograd))
@@ -138,6 +161,8 @@ const struct command command_compile = {
                 {"--winograd", "TILE", "... and convolutions with fewer products, that round more"},
                 {"--machine", "FILE", "what the schedule is bound for (default: here)"},
                 {"--emit", "KIND", "c, so or header (default: as OUT ends)"},
+                {"--after", "PASS",
+                 "write the tree of statements after this pass (build: before all)"},
                 {"-o", "OUT", "the file to write; - for standard output (C without --emit)"}},
     .run = run,
 };

@@ -100,6 +100,8 @@ def main() -> int:
     os.environ["TMPDIR"] = temporary
 
     results = [stage("layers", script, "tests/layers.py")]
+    results.append(stage("prose", script, "tests/prose.py"))
+    results.append(stage("policy", script, "tests/policy.py"))
     results.append(stage("messages", script, "tests/messages.py"))
     results.append(stage("mutants' texts", script, "tests/mutants.py", "--texts"))
     built = {}

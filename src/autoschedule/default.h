@@ -67,10 +67,7 @@
 
 #include "bind/loop_tree.h"
 
-enum {
-  DEFAULT_LOADS = 12,
-  DEFAULT_REGISTERS = 32 /* of vectors; with fewer a tile shares less of what it loads */
-};
+enum { DEFAULT_LOADS = 12 };
 
 /* Strides of one load node of a stage's expression, by axis of the stage: own axes, then reductions. */
 struct default_load {

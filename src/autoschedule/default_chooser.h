@@ -15,13 +15,6 @@
 #include "autoschedule/default.h"
 #include "cost/policy.h"
 
-enum {
-  CHOOSER_SET = 4096, /* bytes between two lines of the same set of L1: one way */
-  CHOOSER_WAYS = 8,   /* ways of L1 */
-  CHOOSER_LINE = 64,  /* bytes of a cache line */
-  CHOOSER_PAGE = 1024 /* bytes of a stride from which on the hardware does not prefetch */
-};
-
 /* A load, as all candidates of the stage see it. Found once by chooser_find_loads. */
 struct chooser_load {
   int bytes;                 /* of one element */
@@ -29,7 +22,7 @@ struct chooser_load {
   double reduction_elements; /* elements that one lane loads over the whole reduction, each once */
   double line_runs;          /* runs of cache lines that the reduction reads for one element */
   int64_t span;              /* bytes from the first to the last element of one run */
-  bool crosses_pages;        /* every long reduction strides by CHOOSER_PAGE or more */
+  bool crosses_pages;        /* every long reduction strides by prefetch_stride or more */
   bool stays_in_l1; /* adjacent tiles may find in L1 what they share; false with many registers */
   bool beyond_l3;   /* the tensor fits into no cache */
   bool isolated_lines; /* the lines of the reduction are far apart: no hardware prefetch */
@@ -104,7 +97,7 @@ struct chooser_k_block {
  * options. */
 void chooser_find_loads(struct chooser *c, struct chooser_load *load);
 /* Sets of L1 that lines `pitch` bytes apart fall into. */
-int64_t chooser_sets_of(int64_t pitch);
+int64_t chooser_sets_of(const struct machine *machine, int64_t pitch);
 
 /* default_tile.c: the cheapest tile. default_choose_tile caches it. */
 void chooser_tile(const struct default_facts *f, const struct machine *machine,
@@ -157,7 +150,7 @@ void chooser_keep_candidate(struct chooser *c);
 void chooser_order(struct chooser *c);
 
 static inline bool chooser_has_few_registers(const struct chooser *c) {
-  return c->machine->registers < DEFAULT_REGISTERS;
+  return machine_has_few_registers(c->machine);
 }
 
 static inline int64_t up(int64_t a, int64_t b) {

@@ -12,9 +12,6 @@
 #include "autoschedule/default_chooser.h"
 #include "program/program_cost.h"
 
-/* Cycles to load an isolated line from L3, and from memory. */
-static const double SHARED_LINE = 8, FAR_LINE = 24;
-
 double chooser_packing(const struct chooser *c, const struct default_load *l, double each) {
   bool constant = c->f->p->tensors.data[l->tensor].constant;
   return constant ? 0 : each * c->k_block_share * (double)program_elements(c->f->p, l->tensor);
@@ -196,23 +193,25 @@ static bool exceeds_ways(const struct chooser *c, const struct default_load *l) 
     if (l->stride[i] <= 0) continue;
     bool window_unrolled = c->now.sliding >= 0 && window >= 0;
     if (window_unrolled) rows += (c->f->t->axes[window].size - 1) / known->window_step[i];
-    if (known->byte_step[i] % CHOOSER_SET == 0) lines *= rows;
+    if (known->byte_step[i] % machine_l1_way(c->machine) == 0) lines *= rows;
     unrolled = unrolled || window_unrolled;
   }
-  return unrolled ? lines >= CHOOSER_WAYS : lines > CHOOSER_WAYS;
+  int64_t ways = machine_l1_ways(c->machine);
+  return unrolled ? lines >= ways : lines > ways;
 }
 
 /* Cost factor of rows in cache lines of their own; highest where these lines share one set of
  * L1. */
 static double line_factor(const struct chooser *c, const struct default_load *l) {
   double factor = 1;
+  int64_t way = machine_l1_way(c->machine);
   const struct chooser_load *known = chooser_load_of(c, l);
   for (uint32_t left = c->row_axes & known->strided; left;) {
     int64_t bytes = known->byte_step[chooser_pop_axis(&left)];
-    bool one_set = bytes % CHOOSER_SET == 0 && exceeds_ways(c, l);
-    double more = one_set                ? DEFAULT_ROWS_IN_ONE_SET
-                  : bytes >= CHOOSER_SET ? DEFAULT_ROWS_WAYS_APART
-                                         : DEFAULT_ROWS_LINES_APART;
+    bool one_set = bytes % way == 0 && exceeds_ways(c, l);
+    double more = one_set        ? DEFAULT_ROWS_IN_ONE_SET
+                  : bytes >= way ? DEFAULT_ROWS_WAYS_APART
+                                 : DEFAULT_ROWS_LINES_APART;
     factor = factor > more ? factor : more;
   }
   return factor;
@@ -238,12 +237,12 @@ double chooser_line_bytes(const struct chooser *c, const struct default_load *l)
     int i = chooser_pop_axis(&left);
     int64_t steps = i == c->now.vector_axis ? c->now.steps : c->now.rows[i],
             step = known->byte_step[i];
-    if (step >= CHOOSER_LINE)
+    if (step >= DEFAULT_CACHE_LINE)
       lines *= (double)steps;
     else if (step)
       span += (steps - 1) * step;
   }
-  return lines * (double)(span / CHOOSER_LINE + 1) * CHOOSER_LINE;
+  return lines * (double)(span / DEFAULT_CACHE_LINE + 1) * DEFAULT_CACHE_LINE;
 }
 
 /* Measured with few registers only, for loads that stay_in_l1; see chooser_load. */
@@ -446,7 +445,7 @@ static double panel_rate(const struct chooser *c, int load) {
   if (c->now.packed >> load & 1 || page_cycles(c, l) == 0) return rate;
   for (int i = 0; i < c->f->t->rank; i++)
     if (l->stride[i] == 1) beside = i == c->now.vector_axis ? c->now.steps : c->now.rows[i];
-  int64_t lines = beside * chooser_bytes(c, l) / CHOOSER_LINE;
+  int64_t lines = beside * chooser_bytes(c, l) / DEFAULT_CACHE_LINE;
   if (lines >= DEFAULT_PAGE_LINES) return rate;
   return lines < 2 ? rate * DEFAULT_ONE_PAGE_LINE : rate * DEFAULT_FEW_PAGE_LINES;
 }
@@ -644,7 +643,7 @@ void chooser_analyze_lanes(struct chooser *c) {
 static bool has_adjacent_rows(const struct chooser *c, const struct chooser_load *known) {
   for (uint32_t left = c->row_axes; left;) {
     int64_t step = known->byte_step[chooser_pop_axis(&left)];
-    if (step && step < CHOOSER_PAGE) return true;
+    if (step && step < machine_prefetch_stride(c->machine)) return true;
   }
   return false;
 }
@@ -673,8 +672,8 @@ static double isolated_line_cycles(const struct chooser *c, const struct access 
       continue;
     if (known->tensor_bytes <= (double)c->machine->l2 || has_adjacent_rows(c, known)) continue;
     double lines = chooser_line_bytes(c, l);
-    cycles += lines / CHOOSER_LINE * (known->beyond_l3 ? FAR_LINE : SHARED_LINE) /
-              blocks_sharing_l1(c, at, lines);
+    int64_t line = known->beyond_l3 ? machine_memory_line(c->machine) : machine_l3_line(c->machine);
+    cycles += lines / DEFAULT_CACHE_LINE * (double)line / blocks_sharing_l1(c, at, lines);
   }
   return cycles;
 }

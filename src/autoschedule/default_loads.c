@@ -13,8 +13,7 @@ static int end_of(const struct default_facts *f) {
 /* ---- one load ---- */
 
 bool default_is_beyond_l3(const struct machine *machine, double bytes) {
-  enum { L3_PER_L2 = 8 }; /* times L2 */
-  return bytes > L3_PER_L2 * (double)machine->l2;
+  return bytes > (double)machine_l3_share(machine);
 }
 
 /* The window of an own axis: the last reduction that a step of the axis stays within. */
@@ -29,27 +28,29 @@ static void find_window(const struct default_facts *f, const struct default_load
       out->window[axis] < 0 ? 1 : l->stride[axis] / l->stride[out->window[axis]];
 }
 
-/* Every reduction of more than a few steps strides by CHOOSER_PAGE or more. */
-static bool strides_by_pages(const struct default_facts *f, const struct chooser_load *known) {
+/* Every reduction of more than a few steps strides by the machine's prefetch_stride or more. */
+static bool strides_by_pages(const struct chooser *c, const struct chooser_load *known) {
+  const struct default_facts *f = c->f;
   int64_t least = 0;
   for (int i = f->t->rank; i < end_of(f); i++) {
     int64_t step = known->byte_step[i];
     if (step && f->t->axes[i].size > DEFAULT_WINDOW_STEPS && (!least || step < least)) least = step;
   }
-  return least >= CHOOSER_PAGE;
+  return least >= machine_prefetch_stride(c->machine);
 }
 
 /* Its rows begin at quarters of a cache line, so that few vectors cross a line. */
 static bool is_line_aligned(const struct default_facts *f, const struct default_load *l,
                             int bytes) {
   for (int i = 0; i < end_of(f); i++)
-    if (l->stride[i] != 1 && DEFAULT_LINE_PARTS * l->stride[i] * bytes % CHOOSER_LINE) return false;
+    if (l->stride[i] != 1 && DEFAULT_LINE_PARTS * l->stride[i] * bytes % DEFAULT_CACHE_LINE)
+      return false;
   return true;
 }
 
-int64_t chooser_sets_of(int64_t pitch) {
-  int64_t sets = CHOOSER_SET / CHOOSER_LINE, step = pitch / CHOOSER_LINE;
-  if (pitch % CHOOSER_LINE) return sets;
+int64_t chooser_sets_of(const struct machine *machine, int64_t pitch) {
+  int64_t sets = machine_l1_way(machine) / DEFAULT_CACHE_LINE, step = pitch / DEFAULT_CACHE_LINE;
+  if (pitch % DEFAULT_CACHE_LINE) return sets;
   while (sets > 1 && step % 2 == 0) {
     sets /= 2;
     step /= 2;
@@ -58,11 +59,12 @@ int64_t chooser_sets_of(int64_t pitch) {
 }
 
 /* Reduction steps fall into few sets of L1, and need more lines than these have ways. */
-static bool exceeds_sets(const struct default_facts *f, const struct chooser_load *known) {
+static bool exceeds_sets(const struct chooser *c, const struct chooser_load *known) {
+  const struct default_facts *f = c->f;
   for (int i = f->t->rank; i < end_of(f); i++) {
     int64_t pitch = known->byte_step[i];
-    if (pitch >= CHOOSER_LINE && f->t->axes[i].size > chooser_sets_of(pitch) * CHOOSER_WAYS)
-      return true;
+    int64_t lines = chooser_sets_of(c->machine, pitch) * machine_l1_ways(c->machine);
+    if (pitch >= DEFAULT_CACHE_LINE && f->t->axes[i].size > lines) return true;
   }
   return false;
 }
@@ -74,7 +76,7 @@ static void find_lines(const struct default_facts *f, struct chooser_load *out) 
   out->span = 0;
   for (int i = f->t->rank; i < end_of(f); i++) {
     int64_t steps = f->t->axes[i].size;
-    if (out->byte_step[i] >= CHOOSER_LINE)
+    if (out->byte_step[i] >= DEFAULT_CACHE_LINE)
       out->line_runs *= (double)steps;
     else if (out->byte_step[i])
       out->span += (steps - 1) * out->byte_step[i];
@@ -83,10 +85,12 @@ static void find_lines(const struct default_facts *f, struct chooser_load *out) 
 
 /* No line of the reduction is near the one before, as in pixels of an image whose channels come in
  * blocks of a line. */
-static bool has_isolated_lines(const struct default_facts *f, const struct chooser_load *known) {
-  if (known->span >= 2 * CHOOSER_LINE) return false;
+static bool has_isolated_lines(const struct chooser *c, const struct chooser_load *known) {
+  const struct default_facts *f = c->f;
+  int64_t near = machine_prefetch_stride(c->machine);
+  if (known->span >= 2 * DEFAULT_CACHE_LINE) return false;
   for (int i = f->t->rank; i < end_of(f); i++)
-    if (known->byte_step[i] >= CHOOSER_LINE && known->byte_step[i] < CHOOSER_PAGE &&
+    if (known->byte_step[i] >= DEFAULT_CACHE_LINE && known->byte_step[i] < near &&
         f->t->axes[i].size > 1)
       return false;
   return true;
@@ -111,10 +115,10 @@ static void find_load(const struct chooser *c, const struct default_load *l,
     find_window(f, l, i, out);
   }
   find_lines(f, out);
-  out->crosses_pages = strides_by_pages(f, out);
-  out->isolated_lines = has_isolated_lines(f, out);
+  out->crosses_pages = strides_by_pages(c, out);
+  out->isolated_lines = has_isolated_lines(c, out);
   out->stays_in_l1 =
-      chooser_has_few_registers(c) && is_line_aligned(f, l, out->bytes) && !exceeds_sets(f, out);
+      chooser_has_few_registers(c) && is_line_aligned(f, l, out->bytes) && !exceeds_sets(c, out);
 }
 
 /* ---- the stage ---- */

@@ -19,8 +19,7 @@
 enum {
   PARALLEL = 1 << 15, /* cycles of a stage, some ten microseconds, that are worth threads */
   LINE = 64,          /* bytes */
-  AHEAD = 8192,       /* bytes of a panel that are asked for before they are read ... */
-  FEW_USES = 16,      /* ... where no more tiles use it */
+  FEW_USES = 16,      /* tiles that use a panel, up to which it is prefetched */
   LONGEST = 4 * PROGRAM_NAME
 };
 
@@ -347,9 +346,10 @@ static int steps_ahead(const struct nest *n, int reduction) {
   if (!n->m->machine || n->tile->k_block || bytes <= (double)n->m->machine->l2 ||
       uses_of_panel(n) > FEW_USES)
     return 0;
-  if (n->tile->streams && n->m->machine->registers < DEFAULT_REGISTERS) return 0;
+  if (n->tile->streams && machine_has_few_registers(n->m->machine)) return 0;
   if (n->tile->streams) of_step *= n->tile->cache_block;
-  return of_step < AHEAD ? (int)(AHEAD / of_step) : 1;
+  int64_t ahead = machine_prefetch_distance(n->m->machine);
+  return of_step < ahead ? (int)(ahead / of_step) : 1;
 }
 
 /* Bytes of what lies as the tile reads it: a block of lanes, then the reductions. */
@@ -373,7 +373,7 @@ static double packed_bytes(const struct nest *n) {
 static bool comes_whole(const struct nest *n) {
   bool alone = n->tile->block_axis < 0 && !n->tile->streams && !n->tile->k_block;
   if (!n->m->machine || !alone || n->panels <= 0 || n->passes <= 1) return false;
-  return n->m->machine->registers < DEFAULT_REGISTERS && uses_of_panel(n) <= FEW_USES &&
+  return machine_has_few_registers(n->m->machine) && uses_of_panel(n) <= FEW_USES &&
          packed_bytes(n) > (double)n->m->machine->l2;
 }
 

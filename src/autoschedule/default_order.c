@@ -297,7 +297,8 @@ static double page_crossing_cycles(const struct chooser *c, const struct default
   int v = c->best.vector_axis, inner = -1;
   for (int i = c->f->t->rank; i < c->f->t->rank + c->f->t->reductions; i++)
     if (inner < 0 || (l->stride[i] && l->stride[i] < l->stride[inner])) inner = i;
-  if (inner < 0 || l->stride[inner] * chooser_bytes(c, l) < CHOOSER_PAGE) return 0;
+  if (inner < 0 || l->stride[inner] * chooser_bytes(c, l) < machine_prefetch_stride(c->machine))
+    return 0;
   struct chooser best = chooser_of_best(c);
   double tiles = 1 / chooser_l1_reuse(&best, l);
   double lines = (double)program_elements(c->f->p, l->tensor) / DEFAULT_LINE_ELEMENTS;
@@ -359,8 +360,8 @@ static bool crosses_pages(const struct chooser *c, int longer, int shorter) {
   int64_t bytes = program_dtype_bytes(c->f->t->dtype);
   int64_t points = c->best.steps / c->lanes, jump = largest_stride(c, longer) * bytes;
   for (int i = 0; i < c->f->t->rank; i++) points *= c->best.rows[i];
-  return c->best.vector_axis >= 0 && points >= DEFAULT_WINDOW_TILE && jump >= CHOOSER_PAGE &&
-         largest_stride(c, shorter) * bytes < jump;
+  return c->best.vector_axis >= 0 && points >= DEFAULT_WINDOW_TILE &&
+         jump >= machine_prefetch_stride(c->machine) && largest_stride(c, shorter) * bytes < jump;
 }
 
 /* Reduction a stands outside of b. The sliding one is innermost; a window is outside of a long axis
@@ -416,7 +417,7 @@ bool chooser_slides(const struct chooser *c, int reduction) {
   if (size * tile > DEFAULT_UNROLLED_STATEMENTS) return false;
   if (c->f->reduction > DEFAULT_SHORT_REDUCTION && vectors > 1) return false;
   /* one register more where there are few, or if rows share more loads than vectors do */
-  int more = c->machine->registers < DEFAULT_REGISTERS || vectors < chooser_rows(c);
+  int more = chooser_has_few_registers(c) || vectors < chooser_rows(c);
   if (2 * tile + more > c->machine->registers) return false;
   int64_t window = window_elements(c, reduction);
   return window && (c->f->reduction <= DEFAULT_SHORT_REDUCTION || holds_window(c, window));
@@ -458,13 +459,13 @@ static int64_t line_rows(int64_t size) {
 }
 
 /* So many lines, `stride` elements apart (not 0), are more than the ways of their L1 sets. */
-static bool evicts(int64_t stride, int bytes, int64_t lines) {
-  return lines > chooser_sets_of(stride * bytes) * CHOOSER_WAYS;
+static bool evicts(const struct machine *m, int64_t stride, int bytes, int64_t lines) {
+  return lines > chooser_sets_of(m, stride * bytes) * machine_l1_ways(m);
 }
 
 /* Output lines that are written element by element are evicted before they are complete. */
 static bool writes_evict(const struct chooser *c, int axis, int64_t lines) {
-  return evicts(c->f->out_stride[axis], program_dtype_bytes(c->f->t->dtype), lines);
+  return evicts(c->machine, c->f->out_stride[axis], program_dtype_bytes(c->f->t->dtype), lines);
 }
 
 /* Input lines that are read element by element are evicted before they are complete. */
@@ -473,7 +474,7 @@ static bool reads_evict(const struct chooser *c, int from, int last) {
   for (int i = 0; i < c->f->loads; i++) {
     const struct default_load *l = &c->f->load[i];
     if (l->stride[from] != 1 || !l->stride[last]) continue;
-    if (evicts(l->stride[last], chooser_bytes(c, l), lines)) return true;
+    if (evicts(c->machine, l->stride[last], chooser_bytes(c, l), lines)) return true;
   }
   return false;
 }

@@ -4,8 +4,6 @@
 #include "cost/policy.h"
 #include "program/program_cost.h"
 
-enum { LEAST_AHEAD = 8 << 10 }; /* bytes to prefetch ahead, several rows if these are short */
-
 static double tensor_bytes(const struct default_facts *f, int tensor) {
   return (double)program_elements(f->p, tensor) *
          program_dtype_bytes(f->p->tensors.data[tensor].dtype);
@@ -36,6 +34,7 @@ struct default_prefetch default_prefetch_rows(const struct default_facts *f,
   struct default_prefetch ahead = {.axis = -1};
   bool plain_loops = tile->block_axis < 0 && !tile->streams && !tile->k_block && !tile->symbolic;
   if (!m || !plain_loops || tile->vector_axis < 0 || f->reduction == 1) return ahead;
+  int64_t distance = machine_prefetch_distance(m);
   for (int i = 0; i < f->loads; i++) {
     const struct default_load *l = &f->load[i];
     if (!misses_caches(f, m, tile, l)) continue;
@@ -45,8 +44,8 @@ struct default_prefetch default_prefetch_rows(const struct default_facts *f,
       if (axis == tile->vector_axis || step <= 0 || step > DEFAULT_MOST_PREFETCHED) continue;
       if (f->t->axes[axis].size <= tile->rows[axis]) continue;
       ahead.axis = axis;
-      ahead.steps = step < LEAST_AHEAD ? (int)(LEAST_AHEAD / step) : 1;
-      if (step >= LEAST_AHEAD) return ahead;
+      ahead.steps = step < distance ? (int)(distance / step) : 1;
+      if (step >= distance) return ahead;
     }
   }
   return ahead;

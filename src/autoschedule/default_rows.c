@@ -179,7 +179,7 @@ static double saved(const struct group *g, const struct default_plans *planned) 
     bytes += t.bytes * (inside ? t.loads + 1 : made ? t.loads : t.loads - 1);
   }
   const struct machine *m = planned->machine;
-  double far = m->l3 > 0 ? (double)m->l3 : 16.0 * (double)m->l2;
+  double far = m->l3 > 0 ? (double)m->l3 : 2 * (double)machine_l3_share(m);
   double room = whole > far ? (double)m->l2 / 2 : DEFAULT_ROW_CACHES * (double)m->l1;
   if (row > room || whole <= DEFAULT_ROW_CACHES * (double)m->l1) return -1;
   return DEFAULT_SAVED_BYTE * bytes;

@@ -116,6 +116,9 @@ static void add_rest(struct key *k, const struct machine *m, struct default_opti
   add(k, m->line);
   add(k, m->l1);
   add(k, m->l2);
+#define X(fact, ...) add(k, machine_##fact(m));
+  MACHINE_FACTS(X)
+#undef X
   add_two(k, o.non_affine, o.outside);
   add(k, o.lanes);
   add(k, with_bit(with_bit(o.pack, o.free_layout), o.k_blocking));
@@ -124,18 +127,17 @@ static void add_rest(struct key *k, const struct machine *m, struct default_opti
 
 /* Hashes even and odd words separately, so that their multiplications overlap. */
 static unsigned slot_of(const struct key *k) {
-  enum { LOW_BITS = 29, HALF = 32 };
-  const uint64_t prime = UINT64_C(0x9e3779b97f4a7c15);
+  const uint64_t factor = (uint64_t)DEFAULT_HASH_FACTOR * DEFAULT_HASH_FACTOR;
   uint64_t even = 0, odd = 1;
   for (int i = 0; i + 1 < k->count; i += 2) {
-    even = (even ^ (uint64_t)k->words[i]) * prime;
-    odd = (odd ^ (uint64_t)k->words[i + 1]) * prime;
-    even ^= even >> LOW_BITS;
-    odd ^= odd >> LOW_BITS;
+    even = (even ^ (uint64_t)k->words[i]) * factor;
+    odd = (odd ^ (uint64_t)k->words[i + 1]) * factor;
+    even ^= even >> DEFAULT_HASH_SHIFT;
+    odd ^= odd >> DEFAULT_HASH_SHIFT;
   }
-  if (k->count % 2) even = (even ^ (uint64_t)k->words[k->count - 1]) * prime;
-  even ^= odd * prime;
-  return (unsigned)((even ^ even >> HALF) % DEFAULT_CACHED_TILES);
+  if (k->count % 2) even = (even ^ (uint64_t)k->words[k->count - 1]) * factor;
+  even ^= odd * factor;
+  return (unsigned)((even ^ even >> DEFAULT_HASH_SHIFT) % DEFAULT_CACHED_TILES);
 }
 
 static bool same_key(const struct key *a, const struct key *b) {

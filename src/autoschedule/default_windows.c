@@ -23,7 +23,7 @@ static double image_lines(const struct chooser *c, const struct default_load *l)
   for (uint32_t left = c->row_axes; left;) {
     int i = chooser_pop_axis(&left), window = chooser_load_of(c, l)->window[i];
     int64_t rows = c->now.rows[i], step = chooser_load_of(c, l)->window_step[i];
-    bool far = l->stride[i] * chooser_bytes(c, l) > CHOOSER_SET;
+    bool far = l->stride[i] * chooser_bytes(c, l) > machine_l1_way(c->machine);
     if (window < 0 || !far) continue;
     count += (rows - 1) * step + c->f->t->axes[window].size + rows;
   }
@@ -115,7 +115,7 @@ static int64_t strip_pixels(const struct chooser *c, const struct default_load *
 enum chooser_windows chooser_windows(const struct chooser *c) {
   const struct default_facts *f = c->f;
   int v = c->now.vector_axis;
-  int64_t l1 = c->machine->l1, pitch;
+  int64_t l1 = c->machine->l1, way = machine_l1_way(c->machine), pitch;
   int64_t most = (int64_t)(DEFAULT_WINDOW_CACHE * (double)l1);
   bool exceeds = false, strips = true, blocks = v >= 0 && f->t->axes[v].size > c->now.steps;
   if (v < 0 || f->reduction == 1 || f->reduction > DEFAULT_SHORT_REDUCTION) return WINDOWS_IN_ROWS;
@@ -130,7 +130,7 @@ enum chooser_windows chooser_windows(const struct chooser *c) {
     if (!window) continue;
     int64_t lanes = f->t->axes[v].size * known->bytes;
     strips = strips && reload && strip_pixels(c, l) * lanes <= most;
-    blocks = blocks && window / pitch <= chooser_sets_of(pitch) * (most / CHOOSER_SET);
+    blocks = blocks && window / pitch <= chooser_sets_of(c->machine, pitch) * (most / way);
     blocks = blocks && 2 * window / f->t->axes[v].size * c->now.steps <= l1;
     exceeds = exceeds || window > (reload ? most : l1);
   }

@@ -22,6 +22,34 @@ enum machine_bf16 { BF16_CONVERT = 1, BF16_DOT = 2 };
 /* What tiles of matrix registers multiply: one bit each. */
 enum machine_tiles { TILES_INT8 = 1, TILES_BF16 = 2, TILES_FP16 = 4 };
 
+#define BYTES_MOST (INT64_C(1) << 50) /* of a size in the text */
+
+/* Facts that no system reports. A text may leave each of them out: its field is 0 then, and its default
+ * follows from the other fields of `m`. machine_NAME(m) gives the value, stated or default.
+ *
+ *   name, kind in the text, default, least, most, meaning */
+/* clang-format off */
+#define MACHINE_FACTS(X) \
+  X(few_registers, CHOICE, m->registers < 32 ? MACHINE_YES : MACHINE_NO, MACHINE_NO, MACHINE_YES, \
+    "default schedules share fewer loads in a tile, and prefetch less") \
+  X(l1_way, POWER, 4096, 1024, 1 << 20, \
+    "bytes from one L1 line to the next of the same set") \
+  X(l1_ways, NUMBER, 8, 1, 64, \
+    "lines of one L1 set that a default schedule counts on") \
+  X(l3_share, BYTES, 8 * m->l2, 1, BYTES_MOST, \
+    "bytes of L3 that one core counts on: larger tensors are in memory") \
+  X(l3_line, NUMBER, 8, 1, 10000, \
+    "cycles that a tile waits for a single line from L3") \
+  X(memory_line, NUMBER, 24, 1, 10000, \
+    "cycles that a tile waits for a single line from memory") \
+  X(prefetch_distance, BYTES, 8192, 1, 1 << 20, \
+    "bytes between a prefetch in the code and the read that it is for") \
+  X(prefetch_stride, BYTES, 1024, 64, 1 << 20, \
+    "bytes: the processor prefetches no access pattern of this stride or more")
+/* clang-format on */
+
+enum { MACHINE_NO = 1, MACHINE_YES = 2 }; /* 0: by default */
+
 struct machine {
   char name[MACHINE_NAME];
   char target[MACHINE_NAME]; /* what -march is given; "native": the machine that compiles */
@@ -35,7 +63,25 @@ struct machine {
   int64_t l3;                /* bytes of the cache that cores share; 0: none */
   int cores;                 /* that this process may use */
   int64_t memory;            /* bytes that the buffers of one kernel may take */
+#define X(fact, ...) int64_t fact; /* 0: by default */
+  MACHINE_FACTS(X)
+#undef X
 };
+
+#define X(fact, kind, otherwise, ...)                                   \
+  static inline int64_t machine_usual_##fact(const struct machine *m) { \
+    (void)m;                                                            \
+    return otherwise;                                                   \
+  }                                                                     \
+  static inline int64_t machine_##fact(const struct machine *m) {       \
+    return m->fact ? m->fact : machine_usual_##fact(m);                 \
+  }
+MACHINE_FACTS(X)
+#undef X
+
+static inline bool machine_has_few_registers(const struct machine *m) {
+  return machine_few_registers(m) == MACHINE_YES;
+}
 
 /* machine.c: this machine, as far as the processor and the system say. Where they do not: 32-byte
  * vectors, 16 registers, 32 KiB, 1 MiB, no L3, one core, 4 GiB. */
@@ -44,7 +90,7 @@ struct machine machine_here(void);
 /* machine_text.c: the only machine of a text. Errors name line and column. */
 canvas_status machine_parse(canvas_context *ctx, const char *text, size_t length,
                             struct machine *out);
-/* Every key, in the order of the table; parses back to the same machine. */
+/* Every key in the order of the table, but for facts that have their defaults; parses back to the same machine. */
 void machine_print(const struct machine *machine, struct buf *out);
 
 #endif

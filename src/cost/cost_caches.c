@@ -7,18 +7,9 @@
 #include <math.h>
 
 #include "cost/cost_parts.h"
+#include "cost/policy.h"
 
 enum { LINES = 128, SET_MOST = 256 };
-
-static const double PAGE = 1024;  /* bytes from which on a row is a stream of its own */
-static const double STREAMS = 32; /* that are fetched before they are asked for */
-static const double SET = 4096;   /* bytes from one line to the next of a set ... */
-static const double WAYS = 10;    /* ... of which so many are fetched */
-static const double HOPPING = 1.5;
-static const double MANY = 1e15;    /* elements, beyond all memory */
-static const double CROWDED = 0.85; /* of its ways: so many lines more than fit, and all are lost */
-static const double FULL = 0.8, OVERFULL = 1.6; /* of a cache: all that is larger comes anew */
-static const double LATE = 4;                   /* times as long takes what is not */
 
 static double touch(struct cost_walk *w, const struct nest *n, int steps, enum fetched by) {
   double sum = 0;
@@ -94,23 +85,25 @@ static bool covered(const struct cost_walk *w, const struct nest *n, int at) {
 
 /* Rows that lie pages apart are streams of their own, and no processor fetches many ahead; fewer where
  * they lie in one set of the first cache. */
-static double lateness(const struct nest *n, const struct access *a) {
-  double streams = 1, most = STREAMS;
+static double lateness(const struct cost_walk *w, const struct nest *n, const struct access *a) {
+  const struct machine *m = &w->tree->machine;
+  double streams = 1, most = COST_STREAMS;
   for (int i = 0; i < n->stage->steps; i++) {
     double bytes = fabs(a->stride[i]) * a->bytes;
-    if (n->copies[i] <= 1 || i == n->lane || bytes < PAGE) continue;
+    if (n->copies[i] <= 1 || i == n->lane || bytes < (double)machine_prefetch_stride(m)) continue;
     streams *= n->copies[i];
-    if (fmod(bytes, SET) == 0) most = WAYS;
+    if (fmod(bytes, (double)machine_l1_way(m)) == 0) most = COST_STREAMS_OF_SET;
   }
-  return fmin(LATE, fmax(1, streams / most));
+  return fmin(COST_LATE, fmax(1, streams / most));
 }
 
 /* From one iteration to the next it goes to another page, for a few lines there. */
-static bool is_hopping(const struct nest *n, const struct access *a) {
+static bool is_hopping(const struct cost_walk *w, const struct nest *n, const struct access *a) {
+  double page = (double)machine_prefetch_stride(&w->tree->machine);
   double run = n->lane >= 0 && a->stride[n->lane] == 1 ? n->lanes * n->copies[n->lane] : 1;
   int i = n->stage->steps - 1;
   while (i >= 0 && !((a->moves & n->loops) >> i & 1)) i--;
-  return i >= 0 && fabs(a->stride[i]) * a->bytes >= PAGE && run * a->bytes < PAGE;
+  return i >= 0 && fabs(a->stride[i]) * a->bytes >= page && run * a->bytes < page;
 }
 
 static double traffic(struct cost_walk *w, const struct nest *n, double cache, enum fetched by) {
@@ -123,7 +116,8 @@ static double traffic(struct cost_walk *w, const struct nest *n, double cache, e
   for (int i = 0; i < n->count; i++) {
     const struct access *a = &w->accesses.data[n->first + i];
     if (covered(w, n, i)) continue;
-    bytes += lateness(n, a) * (is_hopping(n, a) ? HOPPING : 1) * access_traffic(n, a, fits, by);
+    bytes += lateness(w, n, a) * (is_hopping(w, n, a) ? COST_HOPPING : 1) *
+             access_traffic(n, a, fits, by);
   }
   return bytes;
 }
@@ -147,7 +141,7 @@ static void add_lines(const struct nest *n, const struct access *a, int step, do
                       double line, struct lines *out) {
   while (step < n->stage->steps && (n->copies[step] <= 1 || !(a->moves >> step & 1))) step++;
   if (step == n->stage->steps) {
-    if (fabs(at) < MANY) add_line(out, (int64_t)floor(at * a->bytes / line));
+    if (fabs(at) < COST_ADDRESS_MOST) add_line(out, (int64_t)floor(at * a->bytes / line));
     return;
   }
   double stride = a->stride[step] * (step == n->lane ? n->lanes : 1);
@@ -156,20 +150,21 @@ static void add_lines(const struct nest *n, const struct access *a, int step, do
 }
 
 /* Of the lines of a set the part that is gone when it is asked for again: more than there are ways. */
-static double lost(const struct lines *l, double line, double ways) {
-  int sets = (int)(SET / line), in[SET_MOST] = {0};
+static double lost(const struct lines *l, double way, double line, double ways) {
+  int sets = (int)(way / line), in[SET_MOST] = {0};
   double all = 0;
   if (sets < 1 || sets > SET_MOST) return 0;
   for (int i = 0; i < l->count; i++) in[((l->line[i] % sets) + sets) % sets]++;
   for (int i = 0; i < sets; i++)
-    if (in[i] > ways) all += in[i] * fmin(1, (in[i] - ways) / (CROWDED * ways));
+    if (in[i] > ways) all += in[i] * fmin(1, (in[i] - ways) / (COST_EVICTED * ways));
   return all;
 }
 
 /* Lines of rows that lie a multiple of a large power of two apart are in few sets of the first cache; what
  * the next iterations would find there is loaded anew. */
 static double crowding(const struct cost_walk *w, const struct nest *n, const struct access *a) {
-  double line = (double)w->tree->machine.line, ways = (double)w->tree->machine.l1 / SET;
+  const struct machine *m = &w->tree->machine;
+  double line = (double)m->line, way = (double)machine_l1_way(m), ways = (double)m->l1 / way;
   int loop = n->stage->steps - 1;
   struct lines l = {.count = 0};
   while (loop >= 0 && !(n->loops >> loop & 1)) loop--;
@@ -177,7 +172,8 @@ static double crowding(const struct cost_walk *w, const struct nest *n, const st
   double stride = fabs(a->stride[loop]) * a->bytes;
   if (stride >= line || nest_addresses(n, a, 0) <= ways) return 0;
   add_lines(n, a, 0, 0, line, &l);
-  return (1 - stride / line) * lost(&l, line, ways) * line * n->begun[n->stage->steps] * n->part;
+  return (1 - stride / line) * lost(&l, way, line, ways) * line * n->begun[n->stage->steps] *
+         n->part;
 }
 
 static double all_crowding(const struct cost_walk *w, const struct nest *n) {
@@ -193,7 +189,7 @@ static double all_crowding(const struct cost_walk *w, const struct nest *n) {
 double nest_traffic(struct cost_walk *w, int stage, double cache, enum fetched by) {
   const struct nest *n = &w->nests[stage];
   if (!n->count) return 0;
-  return 0.5 * (traffic(w, n, FULL * cache, by) + traffic(w, n, OVERFULL * cache, by));
+  return (traffic(w, n, COST_FULL * cache, by) + traffic(w, n, COST_OVERFULL * cache, by)) / 2;
 }
 
 double nest_crowding(const struct cost_walk *w, int stage) {

@@ -7,20 +7,8 @@
 #include <math.h>
 
 #include "cost/cost_parts.h"
+#include "cost/policy.h"
 #include "program/affine.h"
-
-static const double WINDOW = 250;   /* instructions that a processor looks ahead */
-static const double ISSUE = 5;      /* ... and begins in a cycle */
-static const double FORWARD = 5;    /* cycles until what was stored can be loaded again */
-static const double LOOP = 2;       /* instructions of an iteration beside its body */
-static const double ANEW = 1.12;    /* times the multiply-adds, a tile that loads vectors anew */
-static const double ROWS_ANEW = 4;  /* ... of so many rows at most */
-static const double PARTIAL = 40;   /* cycles of a vector that is stored in part */
-static const double PERMUTED = 1.5; /* cycles of a vector whose lanes are permuted */
-static const double TWISTED = 4;    /* cycles of an index that is divided */
-static const double SINGLE =
-    2; /* stores of one number, to those of a vector; compilers find some vectors */
-static const double RELOADED = 0.5; /* of what a register costs that is kept in memory */
 
 /* Counts of a stage, in cycles of what does them. */
 struct counted {
@@ -61,7 +49,7 @@ static bool in_lanes(const struct nest *n, uint32_t steps) {
 
 static int call_of(int op) {
   switch (op) {
-#define X(name) \
+#define X(name, ...) \
   case PX_##name: return RATE_##name;
     RATE_CALLS(X)
 #undef X
@@ -73,8 +61,8 @@ static int call_of(int op) {
 
 /* Whether vectors are no longer than half of a register. */
 static bool is_half(const struct counted *c) {
-  int whole =
-      c->w->tree->machine.vector_bytes / (c->n->stage->compute_dtype == PROGRAM_F64 ? 8 : 4);
+  bool wide = c->n->stage->compute_dtype == PROGRAM_F64;
+  int whole = c->w->tree->machine.vector_bytes / (int)(wide ? sizeof(double) : sizeof(float));
   return c->n->lanes <= whole / 2;
 }
 
@@ -107,7 +95,7 @@ static bool stands_in(const struct program *p, int expr, int load, bool borders)
   bool is = expr == load;
   for (int i = 0; i < rank && !is; i++)
     is = stands_in(p, p->indices.data[n->first + i], load, borders);
-  for (int i = 0; i < 3 && !is && n->op != PX_LOAD; i++)
+  for (int i = 0; i < PX_ARGS && !is && n->op != PX_LOAD; i++)
     is = n->arg[i] >= 0 && stands_in(p, n->arg[i], load, borders);
   return is;
 }
@@ -130,13 +118,14 @@ static uint32_t add_operations(struct counted *c, int expr) {
   uint32_t steps = 0;
   if (n->sort == PX_INDEX || n->op == PX_LOAD || n->op == PX_REAL)
     return nest_moves(c->w, c->n, expr);
-  for (int i = 0; i < 3; i++)
+  for (int i = 0; i < PX_ARGS; i++)
     if (n->arg[i] >= 0) steps |= add_operations(c, n->arg[i]);
   if (scalar_ops[n->op].arity == 0) return 0;
   bool of_indices = n->sort == PX_CONDITION && p->nodes.data[n->arg[0]].sort == PX_INDEX;
   if (n->op == PX_NEG || n->op == PX_AND || n->op == PX_OR || n->op == PX_NOT) return steps;
   if (of_indices)
-    add_operation(c, n->op, steps & ~(c->n->lane >= 0 ? 1u << c->n->lane : 0), 0.25);
+    add_operation(c, n->op, steps & ~(c->n->lane >= 0 ? 1u << c->n->lane : 0),
+                  COST_INDEX_CONDITION);
   else
     add_operation(c, n->op, steps, is_fused(c, n) ? 0 : 1);
   return steps;
@@ -151,8 +140,8 @@ static void add_reduction(struct counted *c, uint32_t steps) {
   add_operation(c, PX_ADD, all, fused && in_lanes(n, steps) == in_lanes(n, all) ? 0 : 1);
   if (n->lane >= 0 && n->sums >> n->lane & 1) { /* the lanes come to one value */
     double times = runs_of(n, all), vectors = n->copies[n->lane];
-    c->arithmetic += times * copies_of(n, all) / vectors * 3 * log2((double)n->lanes);
-    c->operations += times * copies_of(n, all) / vectors * 3 * log2((double)n->lanes);
+    c->arithmetic += times * copies_of(n, all) / vectors * COST_FLAT_STEP * log2((double)n->lanes);
+    c->operations += times * copies_of(n, all) / vectors * COST_FLAT_STEP * log2((double)n->lanes);
   }
 }
 
@@ -201,7 +190,7 @@ static bool is_turned(const struct nest *n, const struct access *a) {
 
 static double stored_in_a_cycle(const struct counted *c, bool lanes) {
   const struct rates *r = c->w->rates;
-  return !lanes ? SINGLE * r->stores : is_half(c) ? r->half_stores : r->stores;
+  return !lanes ? COST_SINGLE_STORES * r->stores : is_half(c) ? r->half_stores : r->stores;
 }
 
 /* Some compilers load a vector anew for each row that uses it, where rows are few. */
@@ -209,8 +198,8 @@ static double loaded_anew(const struct counted *c, const struct access *a) {
   double rows = 1;
   for (int i = 0; i < c->n->stage->steps; i++)
     if (i != c->n->lane && !(a->moves >> i & 1)) rows *= c->n->copies[i];
-  bool keeps = c->w->rates->tile * c->w->rates->fma < ANEW;
-  return keeps || a->node < 0 || !in_lanes(c->n, a->moves) || rows > ROWS_ANEW ? 1 : rows;
+  bool keeps = c->w->rates->tile * c->w->rates->fma < COST_RELOADING_TILE;
+  return keeps || a->node < 0 || !in_lanes(c->n, a->moves) || rows > COST_RELOADING_ROWS ? 1 : rows;
 }
 
 /* What the call is given: of its last elements no whole vector can be loaded. */
@@ -251,7 +240,7 @@ static void add_masked(struct counted *c, const struct access *a, double times) 
   double part = part_masked(n), loads = runs_of(n, a->moves) * vectors_of(n, a) * part;
   c->operations += 2 * times;
   if (a->node < 0)
-    c->gathers += times * PARTIAL * part;
+    c->gathers += times * COST_PARTIAL_STORE * part;
   else if (is_narrow(c, a))
     c->gathers += loads * r->narrow;
   else
@@ -276,10 +265,10 @@ static void add_access(struct counted *c, const struct access *a) {
   double single = apart ? n->lanes : 1;
   c->operations += times * single;
   if (apart) c->gathers += times * n->lanes * r->gather;
-  if (turned) c->gathers += times * PERMUTED;
+  if (turned) c->gathers += times * COST_PERMUTED;
   if (is_masked(c, a)) add_masked(c, a, times);
   if (a->twisted & n->loops)
-    c->gathers += runs_of(n, a->twisted) * nest_addresses(n, a, 0) * TWISTED;
+    c->gathers += runs_of(n, a->twisted) * nest_addresses(n, a, 0) * COST_DIVIDED_INDEX;
   if (store || a->accumulates)
     c->stores += times * single / stored_in_a_cycle(c, in_lanes(n, a->moves) && !apart);
   if (!store || a->accumulates)
@@ -321,9 +310,9 @@ static double chain(const struct counted *c) {
     if (!(loops >> i >> 1) && n->loops >> i & 1 && !(n->sums >> i & 1)) between *= n->trips[i];
   }
   if (!loops) between = 1;
-  double wait = c->w->rates->latency + (sums_in_memory(c) ? FORWARD : 0);
+  double wait = c->w->rates->latency + (sums_in_memory(c) ? COST_FORWARD : 0);
   double begun = n->begun[stage_step(n->stage, n->stage->start)] * n->part;
-  double together = is_alone(c) ? 1 + WINDOW * begun / fmax(c->operations, begun) : 1;
+  double together = is_alone(c) ? 1 + COST_REORDER * begun / fmax(c->operations, begun) : 1;
   return n->begun[n->stage->steps] * n->part * sums * wait / between / together;
 }
 
@@ -341,7 +330,7 @@ static double loops_of(struct counted *c) {
     if (!(n->loops >> i & 1) || c->w->counted[node] || is_unrolled(c, node)) continue;
     c->w->counted[node] = true;
     cycles += n->part * n->begun[i] * r->begin;
-    c->operations += n->part * n->begun[i + 1] * LOOP;
+    c->operations += n->part * n->begun[i + 1] * COST_LOOP_INSTRUCTIONS;
     c->loops += n->part * n->begun[i + 1] * r->loop;
   }
   return cycles;
@@ -362,7 +351,7 @@ static double spills(struct counted *c) {
   double kept = fmin(more, sums), reloaded = fmin(more - kept, loaded);
   double times = runs_of(n, n->loops);
   c->operations += times * 2 * (kept + reloaded);
-  return times * (kept + RELOADED * reloaded) * (1 / r->loads + 1 / r->stores);
+  return times * (kept + COST_SPILLED_LOAD * reloaded) * (1 / r->loads + 1 / r->stores);
 }
 
 struct cycles nest_cycles(struct cost_walk *w, int stage) {
@@ -376,8 +365,8 @@ struct cycles nest_cycles(struct cost_walk *w, int stage) {
       add_access(&c, &w->accesses.data[n->first + i]);
   double begun = loops_of(&c), waiting = max_of(chain(&c), c.parts), spilled = spills(&c);
   double moved = max_of(c.loads, c.stores);
-  double all =
-      max_of(max_of(c.arithmetic, moved), max_of(max_of(waiting, c.loops), c.operations / ISSUE));
+  double all = max_of(max_of(c.arithmetic, moved),
+                      max_of(max_of(waiting, c.loops), c.operations / COST_ISSUED));
   return (struct cycles){c.arithmetic, moved + c.gathers + spilled, waiting + begun,
                          all + c.gathers + spilled + begun};
 }

@@ -5,8 +5,6 @@
 #include "bind/loop_tree.h"
 #include "cost/schedule_cost.h"
 
-enum { NEST_ACCESSES = 48 }; /* of a stage; those beyond are not looked at */
-
 /* What a cache takes at once: the first one a line; into the second one processors fetch lines two by
  * two, so that whoever reads every other one has both fetched. */
 enum fetched { LINE, PAIR, FETCHED };

@@ -7,10 +7,9 @@
 #include <math.h>
 
 #include "cost/cost_parts.h"
+#include "cost/policy.h"
 #include "program/affine.h"
 #include "program/program_cost.h"
-
-enum { POINTS = 128 }; /* at which a condition is tried */
 
 /* ---- values of indices ----------------------------------------------------------------------- */
 
@@ -68,11 +67,11 @@ static double part_that_holds(const struct program *p, const struct program_tens
   uint32_t in = axes_in(p, expr, false);
   for (int i = 0; i < axes; i++) {
     axis[i] = 0;
-    at[i] = 0.5;
-    if (in >> i & 1) ratio *= 0.7548776662466927; /* and its powers: no two axes go along */
+    at[i] = 1.0 / 2;
+    if (in >> i & 1) ratio *= COST_POINT_STEP; /* and its powers: no two axes go along */
     step[i] = ratio;
   }
-  for (int point = 0; point < POINTS; point++) {
+  for (int point = 0; point < COST_POINTS; point++) {
     for (int i = 0; i < axes; i++) {
       if (!(in >> i & 1)) continue;
       at[i] += step[i] - floor(at[i] + step[i]);
@@ -80,7 +79,7 @@ static double part_that_holds(const struct program *p, const struct program_tens
     }
     good += holds_at(p, expr, axis);
   }
-  return (good + 0.5) / (POINTS + 0.5);
+  return (2 * good + 1) / (2.0 * COST_POINTS + 1);
 }
 
 /* Sums add nothing where the condition of a border does not hold: code is split there. The border may have a
@@ -99,7 +98,7 @@ static uint32_t axes_in(const struct program *p, int expr, bool data) {
   const struct px_node *n = &p->nodes.data[expr];
   uint32_t axes = 0;
   if (n->op == PX_AXIS) return data ? 0 : 1u << n->integer;
-  for (int i = 0; i < 3; i++)
+  for (int i = 0; i < PX_ARGS; i++)
     if (n->arg[i] >= 0) axes |= axes_in(p, n->arg[i], data);
   if (n->op != PX_LOAD) return axes;
   for (int i = 0; i < p->tensors.data[n->tensor].rank; i++)
@@ -250,7 +249,9 @@ static bool is_permuted(const struct cost_walk *w, const struct nest *n, const s
   const struct step *s = &n->stage->path[n->lane];
   double place[PLACES], least = 0, most = 0;
   int count = 0;
-  if (a->node < 0 || s->member || s->axis < 0 || (a->bytes != 4 && a->bytes != 8)) return false;
+  if (a->node < 0 || s->member || s->axis < 0 ||
+      (a->bytes != (int)sizeof(float) && a->bytes != (int)sizeof(double)))
+    return false;
   if (n->tensor->axes[s->axis].size < s->weight * n->lanes) return false;
   bool more = n->tensor->axes[s->axis].size >= 2 * s->weight * n->lanes &&
               s->extent * s->weight < n->tensor->axes[s->axis].size;
@@ -316,7 +317,7 @@ static void add_access(struct cost_walk *w, struct nest *n, int tensor, int node
   struct access a = {
       .tensor = tensor, .node = node, .bytes = program_dtype_bytes(p->tensors.data[tensor].dtype)};
   struct frame f;
-  if (n->count >= NEST_ACCESSES || !in_memory(w, tensor)) return;
+  if (n->count >= COST_ACCESSES || !in_memory(w, tensor)) return;
   frame_of(w, tensor, &f);
   for (int i = 0; i < p->tensors.data[tensor].rank; i++)
     f.index[i] = node < 0 ? -1 : p->indices.data[p->nodes.data[node].first + i];
@@ -335,7 +336,7 @@ static bool seen(const struct cost_walk *w, const struct nest *n, int node) {
 static void add_loads(struct cost_walk *w, struct nest *n, int expr) {
   const struct program *p = w->tree->program;
   const struct px_node *node = &p->nodes.data[expr];
-  for (int i = 0; i < 3; i++)
+  for (int i = 0; i < PX_ARGS; i++)
     if (node->arg[i] >= 0) add_loads(w, n, node->arg[i]);
   if (node->op != PX_LOAD) return;
   for (int i = 0; i < p->tensors.data[node->tensor].rank; i++)
@@ -353,7 +354,7 @@ static double steps_over_data(const struct program *p, const struct program_axis
   if (low->op != PX_LOAD || high->op != PX_LOAD || low->tensor != high->tensor) return most / 2;
   if (!ptr->rising || ptr->rank < 1 || ptr->axes[ptr->rank - 1].size < 2) return most / 2;
   double each = (double)(ptr->most - ptr->least) / (double)(ptr->axes[ptr->rank - 1].size - 1);
-  return fmin(most, fmax(each, 0.01));
+  return fmin(most, fmax(each, COST_TRIPS_LEAST));
 }
 
 static void fill_step(const struct cost_walk *w, struct nest *n, int i) {
@@ -406,7 +407,7 @@ static double part_of(struct nest *n, int axis) {
   for (int i = 0; i < n->stage->steps; i++)
     if (n->stage->path[i].axis == axis) all *= n->extent[i];
   double full = floor(size / tile), left = size - full * tile;
-  if (left > 0) full += peeled ? 0.5 + 0.5 * left / tile : 1;
+  if (left > 0) full += peeled ? (1 + left / tile) / 2 : 1;
   return fmin(1, full * tile / all);
 }
 

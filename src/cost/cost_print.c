@@ -9,19 +9,9 @@ enum { COLUMNS = 7, WIDTH = 9 };
 static const char *const names[COLUMNS] = {"time", "compute", "loads", "waits",
                                            "L2",   "L3",      "memory"};
 
-/* "12.3 us": three digits of what can be compared at a glance. */
 static void print_time(double seconds, struct buf *out) {
-  static const char *const units[] = {"ns", "us", "ms", "s"};
-  double amount = seconds * 1e9;
-  int unit = 0;
-  char text[32];
-  while (amount >= 999.5 && unit < 3) amount /= 1000, unit++;
-  if (amount < 0.05)
-    text_format(text, sizeof text, "0");
-  else if (amount < 9.95)
-    text_format(text, sizeof text, "%.1f %s", amount, units[unit]);
-  else
-    text_format(text, sizeof text, "%.0f %s", amount, units[unit]);
+  char text[WIDTH + 1];
+  text_seconds(text, sizeof text, seconds);
   buf_printf(out, "%*s", WIDTH, text);
 }
 

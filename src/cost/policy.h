@@ -1,22 +1,20 @@
-/* Every number by which the compiler decides: weights, thresholds and limits of src/cost (predicted times)
- * and src/autoschedule (default schedules). tests/policy.py rejects numeric constants elsewhere in the two.
+/* Every number by which the compiler decides: weights, thresholds and limits of src/cost (predicted
+ * times) and src/autoschedule (default schedules). tests/policy.py rejects them elsewhere there.
  *
  *     POLICY_INT(NAME, value, unit, reason, origin);    a constant expression
  *     POLICY_REAL(NAME, value, unit, reason, origin);   a double
  *
- * A name begins with COST_ or DEFAULT_, which says who reads it. The unit follows the number in a sentence:
- * "0.25 cycles per byte". The reason says what the number stands for, and why it is not 0 or 1. The origin
- * is one of
+ * A name begins with COST_ or DEFAULT_: the room that uses it. The unit follows the number in a
+ * sentence: "0.25 cycles per byte". The reason says what the number means. The origin is one of
  *
  *     "measured: WHERE"   a page of docs/, or `git COMMIT`, whose message has the measurement
  *     "derived: HOW"      arithmetic, or what the hardware or the C language says
  *     "chosen by hand"    neither is known
  *
- * What a machine has (sizes of caches, registers) is a field of its text: bind/machine.h. What one thread
- * of it does in a cycle is a rate, measured where that can be done: cost/rates.h. Both come before a row here.
+ * What a machine has (sizes of caches, registers) is a field of its text: bind/machine.h. What one
+ * thread does in a cycle is a rate (RATES): measured where there is a compiler, likely otherwise.
  *
- * A new row: value in its section, used by name in one room, `python3 tests/policy.py`. A changed value changes
- * schedules or predicted times: review what `./dev test --update` changes.
+ * A changed value changes schedules or predicted times: review what `./dev test --update` changes.
  */
 #ifndef CANVAS_COST_POLICY_H
 #define CANVAS_COST_POLICY_H
@@ -26,7 +24,133 @@
 
 /* clang-format off */
 
+/* ==== src/cost: rates of a machine ============================================================ */
+
+/* What one thread does in a cycle: measured by src/tune/rates_probes.c, or likely for an x86
+ * processor of about 2020 with FMA and AVX2.
+ *
+ *   field, least and most that is believed, likely, unit, meaning */
+#define RATES(X) \
+  X(hertz,       1e8,  1e11, 3e9, "cycles per second", "clock of the thread") \
+  X(fma,         0.05, 16,   2,   "per cycle", "multiply-adds of whole vectors") \
+  X(half,        0.05, 32,   2,   "per cycle", "multiply-adds of vectors of half the length") \
+  X(half_stores, 0.05, 32,   1,   "per cycle", "stores of vectors of half the length") \
+  X(tile,        0.02, 20,   0.5, "cycles", "a multiply-add in a tile of 4 rows, as compiled") \
+  X(latency,     1,    64,   4,   "cycles", "until a sum may be added to again") \
+  X(scalar,      0.05, 16,   2,   "per cycle", "operations on single numbers") \
+  X(loads,       0.05, 16,   2,   "per cycle", "vectors loaded from L1") \
+  X(broadcasts,  0.05, 16,   2,   "per cycle", "numbers loaded into all lanes") \
+  X(stores,      0.05, 16,   1,   "per cycle", "vectors stored in L1") \
+  X(l2,          0.1,  1024, 32,  "bytes per cycle", "read in order from L2") \
+  X(l3,          0.1,  1024, 12,  "bytes per cycle", "read in order from L3") \
+  X(memory,      0.05, 1024, 5,   "bytes per cycle", "read in order from memory") \
+  X(gather,      0.05, 64,   1,   "cycles", "an element of a vector that is gathered") \
+  X(partial,     0.05, 1000, 2,   "cycles", "a vector of which all lanes but one are loaded") \
+  X(narrow,      0.05, 1000, 14,  "cycles", "a vector of four lanes of which three are loaded") \
+  X(loop,        0.1,  64,   1.5, "cycles", "an iteration of a loop with little in it") \
+  X(begin,       0.1,  256,  6,   "cycles", "for a loop to begin and end")
+
+/* Cycles of functions, likely for such a processor.
+ *
+ *   operation, a vector of COST_CALL_BYTES, a single number */
+#define RATE_CALLS(X) \
+  X(DIV,   4,  4)  \
+  X(SQRT,  5,  5)  \
+  X(EXP,   9,  14) \
+  X(LOG,   12, 14) \
+  X(SIN,   16, 20) \
+  X(COS,   16, 20) \
+  X(TANH,  18, 40) \
+  X(ERF,   13, 30) \
+  X(POW,   50, 50) \
+  X(FLOOR, 1,  1)
+
+POLICY_REAL(COST_CALL_BYTES, 16, "bytes", "length of the vectors of RATE_CALLS", "derived: SSE");
+POLICY_REAL(COST_CALL_WIDER, 4, "times less",
+            "functions slow down with longer vectors, division and root in full proportion",
+            "chosen by hand");
+POLICY_REAL(COST_CALL_LEAST, 0.01, "cycles", "a measured function below it is not believed",
+            "chosen by hand");
+POLICY_REAL(COST_CALL_MOST, 1e5, "cycles", "a measured function above it is not believed",
+            "chosen by hand");
+POLICY_INT(COST_MASKED_BYTES, 32, "bytes",
+           "vectors of this length or more have masked loads", "derived: AVX has vmaskmov");
+POLICY_REAL(COST_PARTIAL_UNMASKED, 25, "cycles",
+            "the rate `partial` without masked loads: the vector is put together in memory",
+            "chosen by hand");
+
 /* ==== src/cost: the predicted time ============================================================ */
+
+/* ---- operations (cost_compute.c) ---- */
+
+POLICY_REAL(COST_INDEX_CONDITION, 0.25, "operations",
+            "a comparison of indices is mostly decided outside the innermost loop",
+            "chosen by hand");
+POLICY_INT(COST_FLAT_STEP, 3, "operations per halving",
+           "a horizontal reduction permutes, moves and adds for each halving of the lanes",
+           "derived: log2(lanes) halvings");
+POLICY_REAL(COST_ISSUED, 5, "instructions per cycle", "a processor starts no more",
+            "chosen by hand");
+POLICY_REAL(COST_LOOP_INSTRUCTIONS, 2, "instructions per iteration",
+            "of a loop beside its body: it counts and jumps", "derived: add and branch");
+
+/* ---- chains of additions (cost_compute.c) ---- */
+
+POLICY_REAL(COST_REORDER, 250, "instructions",
+            "a processor looks this far ahead, so that short sums overlap", "chosen by hand");
+POLICY_REAL(COST_FORWARD, 5, "cycles", "until a stored sum can be loaded again", "chosen by hand");
+
+/* ---- loads and stores (cost_compute.c) ---- */
+
+POLICY_REAL(COST_RELOADING_TILE, 1.12, "times the rate of multiply-adds",
+            "a tile of 4 rows takes more where a compiler loads vectors anew for each row",
+            "measured: docs/reports/cost.md");
+POLICY_REAL(COST_RELOADING_ROWS, 4, "rows", "such compilers keep the vectors of tiles with more",
+            "measured: docs/reports/cost.md");
+POLICY_REAL(COST_PARTIAL_STORE, 40, "cycles", "a vector of which some lanes are stored",
+            "chosen by hand");
+POLICY_REAL(COST_PERMUTED, 1.5, "cycles", "a vector that is permuted from one or two others",
+            "chosen by hand");
+POLICY_REAL(COST_DIVIDED_INDEX, 4, "cycles",
+            "an index that is divided, in the loop that it depends on", "chosen by hand");
+POLICY_REAL(COST_SINGLE_STORES, 2, "times the stores of vectors",
+            "single numbers are stored faster than counted, as compilers make vectors of some",
+            "chosen by hand");
+POLICY_REAL(COST_SPILLED_LOAD, 0.5, "of a spilled sum",
+            "a spilled operand is loaded again, and not stored", "chosen by hand");
+
+/* ---- accesses that are analysed (cost_places.c) ---- */
+
+POLICY_INT(COST_ACCESSES, 48, "loads and stores of a stage",
+           "further ones are not analysed", "chosen by hand");
+POLICY_INT(COST_POINTS, 128, "points",
+           "at which a condition of indices is tried", "chosen by hand");
+POLICY_REAL(COST_POINT_STEP, 0.7548776662466927, "of an axis from point to point",
+            "with its powers for further axes the points spread evenly",
+            "derived: 1 / plastic number, a sequence of low discrepancy");
+POLICY_REAL(COST_TRIPS_LEAST, 0.01, "iterations",
+            "of a loop over data, which may be empty nearly always", "chosen by hand");
+
+/* ---- caches (cost_caches.c) ---- */
+
+POLICY_REAL(COST_FULL, 0.8, "of a cache",
+            "what is below stays, as other data needs room, too", "chosen by hand");
+POLICY_REAL(COST_OVERFULL, 1.6, "of a cache",
+            "what is above is reloaded; between the two, half of it", "chosen by hand");
+POLICY_REAL(COST_STREAMS, 32, "streams", "processors prefetch no more rows that are far apart",
+            "chosen by hand");
+POLICY_REAL(COST_STREAMS_OF_SET, 10, "streams",
+            "processors prefetch no more rows that are in one L1 set",
+            "measured: docs/reports/cost.md");
+POLICY_REAL(COST_LATE, 4, "times the time", "of data that is not prefetched, at most",
+            "measured: docs/reports/cost.md");
+POLICY_REAL(COST_HOPPING, 1.5, "times the time",
+            "of data of which each iteration reads a few lines of another page", "chosen by hand");
+POLICY_REAL(COST_EVICTED, 0.85, "of the ways",
+            "as many lines of a set beyond its ways, and all of its lines are reloaded",
+            "measured: docs/reports/cost.md");
+POLICY_REAL(COST_ADDRESS_MOST, 1e15, "elements",
+            "keeps a sum of strides within int64_t", "derived: more than any memory");
 
 /* ---- how times overlap, and which part of a cache is there ---- */
 
@@ -223,6 +347,8 @@ POLICY_INT(DEFAULT_TILE_START, 8, "cycles per tile",
 POLICY_INT(DEFAULT_WINDOW_STEPS, 9, "steps of a reduction",
            "up to here it is a window: it may be unrolled, and its lines are adjacent to others",
            "chosen by hand");
+POLICY_INT(DEFAULT_CACHE_LINE, 64, "bytes",
+           "of a line of L1", "derived: x86-64");
 POLICY_INT(DEFAULT_LINE_PARTS, 4, "parts of a cache line",
            "if rows begin at one of them, few vectors cross a line", "chosen by hand");
 POLICY_REAL(DEFAULT_L2_BYTE, 0.04, "cycles per byte",
@@ -301,6 +427,11 @@ POLICY_INT(DEFAULT_CACHED_TILES, 1024, "tiles",
            "that the cache holds, one per hash", "chosen by hand");
 POLICY_INT(DEFAULT_KEY_WORDS, 256, "words",
            "of a key; stages with longer ones are not cached", "chosen by hand");
+POLICY_INT(DEFAULT_HASH_FACTOR, 461845907, "squared, as a factor",
+           "its square is odd and has 58 bits, so that it spreads the words of a key",
+           "chosen by hand");
+POLICY_INT(DEFAULT_HASH_SHIFT, 29, "bits",
+           "fold the high bits of a product into its low ones", "chosen by hand");
 
 /* ---- K-blocking (default_k_blocks.c) ---- */
 

@@ -61,13 +61,15 @@ enum px_op {
       PX_OPS
 };
 
+enum { PX_ARGS = 3 }; /* operands of an operation, at most */
+
 struct px_node {
   uint8_t op;       /* enum px_op */
   uint8_t sort;     /* enum px_sort */
   bool literal;     /* built of integer constants only: may still become a value */
   int depth, size;  /* of the tree below, itself included; shared nodes count each time */
   int line, column; /* where the text has it, 0 if built */
-  int arg[3];       /* -1 where unused */
+  int arg[PX_ARGS]; /* -1 where unused */
   int tensor;       /* PX_LOAD, PX_AXIS */
   int first;        /* PX_LOAD */
   union {

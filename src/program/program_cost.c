@@ -1,4 +1,5 @@
-/* Counts of a program: see program_cost.h. Numbers stop at 2^62, which is told at the end. */
+/* Counts operations and bytes of a program. See program_cost.h. Numbers saturate at 2^62, and the
+ * end reports that as a failure. */
 #include "program/program_cost.h"
 
 #include <stdlib.h>
@@ -36,8 +37,8 @@ static bool is_next(const struct program *p, int expr, int axis) {
   return one->op == PX_INT && one->integer == 1;
 }
 
-/* The bounds are ptr[r]..ptr[r+1] over all rows r of a rising ptr of one axis: answers the axis r, and
- * in *total how many there are in all rows; -1 if they are not. */
+/* The bounds are ptr[r]..ptr[r+1] over all rows r of a rising ptr of one axis: answers the axis r,
+ * and in *total how many there are in all rows; -1 if they are not. */
 static int row_axis(const struct program *p, const struct program_tensor *t,
                     const struct program_axis *a, int64_t *total) {
   const struct px_node *low = &p->nodes.data[a->low], *high = &p->nodes.data[a->high];
