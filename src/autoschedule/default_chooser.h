@@ -133,7 +133,7 @@ double chooser_l1_reuse(const struct chooser *c, const struct default_load *l);
  * tile; or along rows, one block of the vector axis after the other. */
 enum chooser_windows { WINDOWS_IN_ROWS, WINDOWS_IN_STRIPS, WINDOWS_IN_BLOCKS };
 enum chooser_windows chooser_windows(const struct chooser *c);
-/* No window moves along the own axis, as along the batch axis. */
+/* No window depends on the own axis, as on a batch axis. */
 bool chooser_counts_images(const struct chooser *c, int axis);
 /* Cycles that a tile of a short reduction waits for window elements from beyond L1. */
 double chooser_window_fetch(const struct chooser *c);

@@ -1,5 +1,5 @@
-/* Constraints of sketches on the stage with most work, and the kinds of tiles that a sketch may ask
- * for. A kind is a vector axis, the steps of its inner loop, and up to two axes with rows. */
+/* Constraints of sketches on the stage with most work, and the kinds of tiles that a sketch may
+ * name. A kind is a vector axis, the steps of its inner loop, and up to two axes with rows. */
 #include <string.h>
 
 #include "autoschedule/default_chooser.h"

@@ -1,6 +1,6 @@
 /* Horizontal reductions: vectors run along the reduction of a row whose size is no multiple of a
- * vector, such as 49 or 196 pixels. Several vectors are added up in one step; the remainder is a
- * masked vector.
+ * vector, such as 49 or 196 pixels. Several vectors are added up in one step, which ends with
+ * one horizontal addition; the remainder is a masked vector.
  *
  *     n, c, p_o, p_v:128:peel:vec =>
  *         @mean = n, c // {p_o, p_v}/p

@@ -30,7 +30,7 @@ static bool is_used_again(const struct chooser *c, const struct default_load *l)
 }
 
 /* Steps of own axes that select another panel but not other rows, as image lines in `[c, h, w]`:
- * one panel is used while these axes stand still. Few registers only. */
+ * one panel is used between two steps of these axes. Few registers only. */
 static double panel_only_steps(const struct chooser *c, const struct default_load *panel) {
   double steps = 1;
   for (int i = 0; i < c->f->t->rank && chooser_has_few_registers(c); i++) {
@@ -119,7 +119,7 @@ static int band_axis(struct chooser *c) {
   return axis;
 }
 
-/* The axis whose cache block is outermost: as the constraint says, or the best one; -1. */
+/* The axis whose cache block is outermost: of the constraint, or the best one; -1. */
 static int outermost_block_axis(struct chooser *c) {
   const struct default_constraint *constraint = c->options.constraint;
   enum default_blocks blocks = constraint ? constraint->blocks : BLOCKS_FORMULA;
@@ -489,8 +489,8 @@ static int copy_block_axis(const struct chooser *c, int from, int last) {
 }
 
 /* The axis along which a stage reads lines, if it is another one than it writes along: element by
- * element, or in vectors of many lanes whose lines are evicted. Conditions on values are no
- * branches in vectors. -1: none. */
+ * element, or in vectors of many lanes whose lines are evicted. Other vectors stay: conditions
+ * on values are no branches in them. -1: none. */
 static int copy_read_axis(const struct chooser *c, int last) {
   int v = c->best.vector_axis, from = gather_axis(c);
   if (from >= 0 || v < 0 || c->f->out_stride[v] == 1 || c->f->t->axes[v].size < DEFAULT_COPY_LANES)
@@ -530,7 +530,7 @@ static bool is_panel(const struct chooser *c, int load) {
   return along && !l->guarded && !l->non_affine;
 }
 
-/* Panels come from memory, and each is read once. */
+/* Panels are in memory, and each is read once. */
 static bool is_read_from_memory(const struct chooser *c) {
   const struct default_tile *best = &c->best;
   double bytes = 0;

@@ -1,5 +1,5 @@
-/* Prefetches image rows from memory one row ahead, where too few products use an element to hide
- * its latency. Measured: docs/reports/defaults.md, "Images from memory". */
+/* Prefetches the next image row from memory, where too few products use an element to hide its
+ * latency. Measured: docs/reports/defaults.md, "Images from memory". */
 #include "autoschedule/default.h"
 #include "cost/policy.h"
 #include "program/program_cost.h"

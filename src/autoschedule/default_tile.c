@@ -102,7 +102,7 @@ static void try_second_rows(struct chooser *c, int first) {
   }
 }
 
-/* The most rows that divide the axis and leave registers for two more vectors. */
+/* The most rows that divide the axis and leave the registers of two rows free. */
 static void try_dividing_rows(struct chooser *c, int axis) {
   int64_t size = c->f->t->axes[axis].size, rows = most_rows(c) - 2;
   if (!may_have_rows(c, axis)) return;

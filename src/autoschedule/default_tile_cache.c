@@ -1,4 +1,4 @@
-/* A cache of chosen tiles: edits and passes ask for the tile of a stage again, in programs that
+/* A cache of chosen tiles: edits and passes choose the tile of a stage again, in programs that
  * differ elsewhere. Results are the same without it.
  *
  * The key is everything that chooser_tile depends on. All threads share the table; on lock

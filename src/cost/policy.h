@@ -213,7 +213,7 @@ POLICY_REAL(DEFAULT_BOUNDARY_INSIDE, 0.84, "of the terms",
 /* ---- kinds of stages, and bounds (default_chooser.h) ---- */
 
 POLICY_INT(DEFAULT_HEAVY_OPERATIONS, 8, "operations per point",
-           "from so many on a stage calls functions such as exp: its vectors are few",
+           "from so many on a stage calls functions such as exp, and its tile is small",
            "chosen by hand");
 POLICY_INT(DEFAULT_UNROLLED_STATEMENTS, 128, "statements of a tile",
            "limits the code of a reduction that is unrolled", "chosen by hand");
@@ -238,9 +238,9 @@ POLICY_REAL(DEFAULT_REMAINDER, 0.5, "of a whole tile",
             "the least that a remainder tile of few rows takes", "chosen by hand");
 
 POLICY_REAL(DEFAULT_VECTOR_LOAD, 1.3, "load-port slots per vector",
-            "some vectors cross a cache line and are loaded twice", "chosen by hand");
+            "against 1 per broadcast element", "chosen by hand");
 POLICY_REAL(DEFAULT_FEW_REGISTERS_LOAD, 1.04, "times the load-port slots",
-            "a long reduction with few registers also reloads spilled values",
+            "of a long reduction with few registers: other loads compete with them",
             "measured: git 555cf1e");
 POLICY_REAL(DEFAULT_WORK_BESIDE_LOADS, 1 / 32.0, "of the arithmetic",
             "added where loads bind: of equal ones, the tile with less arithmetic wins",
@@ -254,7 +254,7 @@ POLICY_INT(DEFAULT_ADDRESS_REGISTERS, 8, "rows",
 POLICY_REAL(DEFAULT_ROWS_IN_ONE_SET, 3, "times the load-port slots",
             "rows whose lines evict each other from one set of L1", "measured: git df71672");
 POLICY_REAL(DEFAULT_ROWS_WAYS_APART, 1.3, "times the load-port slots",
-            "rows a way of L1 or more apart need a page each", "chosen by hand");
+            "rows a way of L1 or more apart", "chosen by hand");
 POLICY_REAL(DEFAULT_ROWS_LINES_APART, 1.1, "times the load-port slots",
             "rows in lines of their own", "chosen by hand");
 
@@ -317,7 +317,7 @@ POLICY_INT(DEFAULT_L2_RATE, 24, "bytes per cycle",
 POLICY_INT(DEFAULT_L2_LINE_RATE, 48, "bytes per cycle",
            "of lines that a tile uses in part, from L2", "measured: git 1a0a311");
 POLICY_INT(DEFAULT_L2_LINE_RATE_FEW, 18, "bytes per cycle",
-           "the same with few registers: short tiles hide less", "chosen by hand");
+           "the same with few registers, where tiles are short", "chosen by hand");
 POLICY_INT(DEFAULT_L3_RATE, 8, "bytes per cycle",
            "of panels, from L3", "measured: git 33977fa");
 POLICY_INT(DEFAULT_MEMORY_RATE, 6, "bytes per cycle",
@@ -367,8 +367,7 @@ POLICY_INT(DEFAULT_WIDE_WINDOW_TERMS, 16, "terms",
            "the same for vectors that are parts of lines, and for images from memory",
            "measured: git e9309a3");
 POLICY_REAL(DEFAULT_WINDOW_CACHE, 0.75, "of L1",
-            "that image lines may fill until the next tiles read them; the rest is for weights",
-            "chosen by hand");
+            "that windows may fill until the next tiles read them", "chosen by hand");
 POLICY_REAL(DEFAULT_MEMORY_BYTE, 0.16, "cycles per byte",
             "of a window's new elements, from memory", "measured: git df71672");
 POLICY_REAL(DEFAULT_RELOADED_BYTE, 0.024, "cycles per byte",
@@ -416,13 +415,13 @@ POLICY_INT(DEFAULT_POINT_STATEMENTS, 2, "statements per point",
            "beside its terms: the start and the store",
            "derived: the code that default_nest.c makes");
 POLICY_INT(DEFAULT_OTHER_STATEMENTS, 256, "statements",
-           "of the limit on unrolled code, left to other stages", "measured: git bba65a3");
+           "of the limit on unrolled code, left to other stages", "chosen by hand");
 POLICY_REAL(DEFAULT_CYCLES_LESS, 0.9995, "of the best candidate's cycles",
             "a candidate that saves less does not replace it: the first of equal ones wins",
             "chosen by hand");
 POLICY_REAL(DEFAULT_BOUND_SLACK, 1.003, "times the upper bound",
             "candidates that save too little are passed over, so the winner may exceed the bound",
-            "measured: git 5a67872");
+            "chosen by hand");
 POLICY_INT(DEFAULT_CACHED_TILES, 1024, "tiles",
            "that the cache holds, one per hash", "chosen by hand");
 POLICY_INT(DEFAULT_KEY_WORDS, 256, "words",
@@ -441,18 +440,18 @@ POLICY_INT(DEFAULT_K_BLOCK, 512, "steps",
            "of a block where no block of all operands fits into half of L2",
            "measured: git ce7b7a9");
 POLICY_INT(DEFAULT_SHORTEST_K_BLOCK, 256, "steps",
-           "a shorter block moves its accumulators too often", "chosen by hand");
+           "a shorter block is not worth moving its accumulators", "chosen by hand");
 POLICY_INT(DEFAULT_LONGEST_K_BLOCK, 1024, "steps",
-           "a longer block saves no more", "chosen by hand");
+           "a longer block is not tried", "chosen by hand");
 POLICY_INT(DEFAULT_FEWEST_K_BLOCKS, 2, "blocks",
            "fewer are no blocks", "derived: one block is the whole reduction");
 
 /* ---- horizontal reductions (default_horizontal.c) ---- */
 
 POLICY_INT(DEFAULT_HORIZONTAL_VECTORS, 8, "vectors per step",
-           "each a partial sum, so that latency is hidden", "chosen by hand");
+           "that are added up before their lanes are", "chosen by hand");
 POLICY_INT(DEFAULT_HORIZONTAL_CALLS, 4, "vectors per step",
-           "the same where functions need registers", "chosen by hand");
+           "the same where each computes a function", "chosen by hand");
 POLICY_INT(DEFAULT_NARROW_VECTOR, 32, "bytes of a vector",
            "up to here a row needs DEFAULT_NARROW_ROW vectors: other loops gather few lanes",
            "measured: git eb4fd6e");
