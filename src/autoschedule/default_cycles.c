@@ -20,15 +20,14 @@ double chooser_packing(const struct chooser *c, const struct default_load *l, do
 /* Whole tiles along an axis, and the cost of the remainder tile as a share of a whole one. */
 static struct chooser_row_tiles row_tiles_of(const struct chooser *c, int axis) {
   int64_t size = c->f->t->axes[axis].size, rows = c->now.rows[axis];
-  struct chooser_row_tiles known = {0}, *memo = rows <= DEFAULT_ROWS_REMEMBERED
-                                                    ? &c->row_tiles[axis][rows]
-                                                    : &known;
-  if (memo->full > 0) return *memo;
+  struct chooser_row_tiles many = {0}, *out = &many;
+  if (rows <= DEFAULT_ROWS_REMEMBERED) out = &c->row_tiles[axis][rows];
+  if (out->full > 0) return *out;
   int64_t left = size % rows;
-  memo->full = (double)((size - left) / rows);
-  memo->remainder =
+  out->full = (double)((size - left) / rows);
+  out->remainder =
       left ? DEFAULT_REMAINDER + (1 - DEFAULT_REMAINDER) * (double)left / (double)rows : 0;
-  return *memo;
+  return *out;
 }
 
 /* A remainder tile has fewer accumulators: in a long reduction it takes at least its latency. */
@@ -137,8 +136,8 @@ static bool is_permuted(const struct chooser *c, const struct default_load *l, b
   int64_t lanes = chooser_lanes(c), block = l->block[v] ? l->block[v] : 1;
   int64_t jump = l->block[v] ? l->jump[v] : l->stride[v];
   if (jump < 0) jump = -jump;
-  bool known = c->now.steps % block == 0 || c->now.steps >= c->f->t->axes[v].size;
-  if (!jump || !known || c->now.masked || (l->non_affine | l->guarded) >> v & 1 ||
+  bool whole = c->now.steps % block == 0 || c->now.steps >= c->f->t->axes[v].size;
+  if (!jump || !whole || c->now.masked || (l->non_affine | l->guarded) >> v & 1 ||
       lanes & (lanes - 1))
     return false;
   int64_t blocks = up(lanes, block) + (lanes % block != 0), span = (blocks - 1) * jump;
@@ -186,14 +185,14 @@ bool chooser_permutes(const struct chooser *c) {
 static bool exceeds_ways(const struct chooser *c, const struct default_load *l) {
   int64_t lines = 1;
   bool unrolled = false;
-  const struct chooser_load *known = chooser_load_of(c, l);
+  const struct chooser_load *load = chooser_load_of(c, l);
   for (uint32_t left = c->row_axes; left;) {
-    int i = chooser_pop_axis(&left), window = known->window[i];
+    int i = chooser_pop_axis(&left), window = load->window[i];
     int64_t rows = c->now.rows[i];
     if (l->stride[i] <= 0) continue;
     bool window_unrolled = c->now.sliding >= 0 && window >= 0;
-    if (window_unrolled) rows += (c->f->t->axes[window].size - 1) / known->window_step[i];
-    if (known->byte_step[i] % machine_l1_way(c->machine) == 0) lines *= rows;
+    if (window_unrolled) rows += (c->f->t->axes[window].size - 1) / load->window_step[i];
+    if (load->byte_step[i] % machine_l1_way(c->machine) == 0) lines *= rows;
     unrolled = unrolled || window_unrolled;
   }
   int64_t ways = machine_l1_ways(c->machine);
@@ -205,9 +204,9 @@ static bool exceeds_ways(const struct chooser *c, const struct default_load *l) 
 static double line_factor(const struct chooser *c, const struct default_load *l) {
   double factor = 1;
   int64_t way = machine_l1_way(c->machine);
-  const struct chooser_load *known = chooser_load_of(c, l);
-  for (uint32_t left = c->row_axes & known->strided; left;) {
-    int64_t bytes = known->byte_step[chooser_pop_axis(&left)];
+  const struct chooser_load *load = chooser_load_of(c, l);
+  for (uint32_t left = c->row_axes & load->strided; left;) {
+    int64_t bytes = load->byte_step[chooser_pop_axis(&left)];
     bool one_set = bytes % way == 0 && exceeds_ways(c, l);
     double more = one_set        ? DEFAULT_ROWS_IN_ONE_SET
                   : bytes >= way ? DEFAULT_ROWS_WAYS_APART
@@ -221,22 +220,22 @@ static double line_factor(const struct chooser *c, const struct default_load *l)
  * not. */
 static double page_cycles(const struct chooser *c, const struct default_load *l) {
   double lines = 1;
-  const struct chooser_load *known = chooser_load_of(c, l);
-  if (!known->crosses_pages) return 0;
-  for (uint32_t left = c->row_axes & known->strided; left;)
+  const struct chooser_load *load = chooser_load_of(c, l);
+  if (!load->crosses_pages) return 0;
+  for (uint32_t left = c->row_axes & load->strided; left;)
     lines *= (double)c->now.rows[chooser_pop_axis(&left)];
   return DEFAULT_PAGE_LINE * lines;
 }
 
 double chooser_line_bytes(const struct chooser *c, const struct default_load *l) {
-  const struct chooser_load *known = chooser_load_of(c, l);
-  double lines = known->line_runs;
-  int64_t span = known->span;
+  const struct chooser_load *load = chooser_load_of(c, l);
+  double lines = load->line_runs;
+  int64_t span = load->span;
   uint32_t vector = c->now.vector_axis < 0 ? 0 : 1u << c->now.vector_axis;
   for (uint32_t left = c->row_axes | vector; left;) {
     int i = chooser_pop_axis(&left);
     int64_t steps = i == c->now.vector_axis ? c->now.steps : c->now.rows[i],
-            step = known->byte_step[i];
+            step = load->byte_step[i];
     if (step >= DEFAULT_CACHE_LINE)
       lines *= (double)steps;
     else if (step)
@@ -247,10 +246,10 @@ double chooser_line_bytes(const struct chooser *c, const struct default_load *l)
 
 /* Measured with few registers only, for loads that stay_in_l1; see chooser_load. */
 double chooser_l1_reuse(const struct chooser *c, const struct default_load *l) {
-  const struct chooser_load *known = chooser_load_of(c, l);
+  const struct chooser_load *load = chooser_load_of(c, l);
   double uses = 1;
-  if (!known->stays_in_l1 || chooser_line_bytes(c, l) > (double)c->machine->l1 / 2) return 1;
-  for (uint32_t left = known->invariant; left;) {
+  if (!load->stays_in_l1 || chooser_line_bytes(c, l) > (double)c->machine->l1 / 2) return 1;
+  for (uint32_t left = load->invariant; left;) {
     int i = chooser_pop_axis(&left);
     uses *=
         (double)up(c->f->t->axes[i].size, i == c->now.vector_axis ? c->now.steps : c->now.rows[i]);
@@ -373,8 +372,8 @@ static double scalar_point_cycles(const struct chooser *c) {
 
 /* Bytes of a panel: what one tile loads along the vector axis over the whole reduction. */
 static double panel_bytes(const struct chooser *c, const struct default_load *l) {
-  const struct chooser_load *known = chooser_load_of(c, l);
-  return (double)(chooser_vectors(c) * chooser_lanes(c)) * known->bytes * known->reduction_elements;
+  const struct chooser_load *load = chooser_load_of(c, l);
+  return (double)(chooser_vectors(c) * chooser_lanes(c)) * load->bytes * load->reduction_elements;
 }
 
 /* Tiles of other rows load the same elements. */
@@ -640,9 +639,9 @@ void chooser_analyze_lanes(struct chooser *c) {
 }
 
 /* Rows whose cache lines are adjacent. */
-static bool has_adjacent_rows(const struct chooser *c, const struct chooser_load *known) {
+static bool has_adjacent_rows(const struct chooser *c, const struct chooser_load *load) {
   for (uint32_t left = c->row_axes; left;) {
-    int64_t step = known->byte_step[chooser_pop_axis(&left)];
+    int64_t step = load->byte_step[chooser_pop_axis(&left)];
     if (step && step < machine_prefetch_stride(c->machine)) return true;
   }
   return false;
@@ -667,12 +666,12 @@ static double isolated_line_cycles(const struct chooser *c, const struct access 
     return 0;
   for (int i = 0; i < c->f->loads; i++) {
     const struct default_load *l = &c->f->load[i];
-    const struct chooser_load *known = &c->load[i];
-    if (at[i].kind != ACCESS_BROADCAST || !known->isolated_lines || l->non_affine || l->cold)
+    const struct chooser_load *load = &c->load[i];
+    if (at[i].kind != ACCESS_BROADCAST || !load->isolated_lines || l->non_affine || l->cold)
       continue;
-    if (known->tensor_bytes <= (double)c->machine->l2 || has_adjacent_rows(c, known)) continue;
+    if (load->tensor_bytes <= (double)c->machine->l2 || has_adjacent_rows(c, load)) continue;
     double lines = chooser_line_bytes(c, l);
-    int64_t line = known->beyond_l3 ? machine_memory_line(c->machine) : machine_l3_line(c->machine);
+    int64_t line = load->beyond_l3 ? machine_memory_line(c->machine) : machine_l3_line(c->machine);
     cycles += lines / DEFAULT_CACHE_LINE * (double)line / blocks_sharing_l1(c, at, lines);
   }
   return cycles;

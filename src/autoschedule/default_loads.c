@@ -29,11 +29,11 @@ static void find_window(const struct default_facts *f, const struct default_load
 }
 
 /* Every reduction of more than a few steps strides by the machine's prefetch_stride or more. */
-static bool strides_by_pages(const struct chooser *c, const struct chooser_load *known) {
+static bool strides_by_pages(const struct chooser *c, const struct chooser_load *load) {
   const struct default_facts *f = c->f;
   int64_t least = 0;
   for (int i = f->t->rank; i < end_of(f); i++) {
-    int64_t step = known->byte_step[i];
+    int64_t step = load->byte_step[i];
     if (step && f->t->axes[i].size > DEFAULT_WINDOW_STEPS && (!least || step < least)) least = step;
   }
   return least >= machine_prefetch_stride(c->machine);
@@ -59,10 +59,10 @@ int64_t chooser_sets_of(const struct machine *machine, int64_t pitch) {
 }
 
 /* Reduction steps fall into few sets of L1, and need more lines than these have ways. */
-static bool exceeds_sets(const struct chooser *c, const struct chooser_load *known) {
+static bool exceeds_sets(const struct chooser *c, const struct chooser_load *load) {
   const struct default_facts *f = c->f;
   for (int i = f->t->rank; i < end_of(f); i++) {
-    int64_t pitch = known->byte_step[i];
+    int64_t pitch = load->byte_step[i];
     int64_t lines = chooser_sets_of(c->machine, pitch) * machine_l1_ways(c->machine);
     if (pitch >= DEFAULT_CACHE_LINE && f->t->axes[i].size > lines) return true;
   }
@@ -85,12 +85,12 @@ static void find_lines(const struct default_facts *f, struct chooser_load *out) 
 
 /* No line of the reduction is near the one before, as in pixels of an image whose channels come in
  * blocks of a line. */
-static bool has_isolated_lines(const struct chooser *c, const struct chooser_load *known) {
+static bool has_isolated_lines(const struct chooser *c, const struct chooser_load *load) {
   const struct default_facts *f = c->f;
   int64_t near = machine_prefetch_stride(c->machine);
-  if (known->span >= 2 * DEFAULT_CACHE_LINE) return false;
+  if (load->span >= 2 * DEFAULT_CACHE_LINE) return false;
   for (int i = f->t->rank; i < end_of(f); i++)
-    if (known->byte_step[i] >= DEFAULT_CACHE_LINE && known->byte_step[i] < near &&
+    if (load->byte_step[i] >= DEFAULT_CACHE_LINE && load->byte_step[i] < near &&
         f->t->axes[i].size > 1)
       return false;
   return true;

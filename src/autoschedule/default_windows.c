@@ -87,9 +87,9 @@ static bool may_reload(const struct chooser *c, int bytes) {
 
 /* The tensor is not in memory; or each image fits into L2, windows are wide, and the output is not
  * in memory. */
-static bool is_image_cached(const struct chooser *c, const struct chooser_load *known) {
-  double image = known->tensor_bytes;
-  if (!known->beyond_l3) return true;
+static bool is_image_cached(const struct chooser *c, const struct chooser_load *load) {
+  double image = load->tensor_bytes;
+  if (!load->beyond_l3) return true;
   for (int i = 0; i < c->f->t->rank; i++)
     if (chooser_counts_images(c, i)) image /= (double)c->f->t->axes[i].size;
   double written = (double)c->f->points * program_dtype_bytes(c->f->t->dtype);
@@ -121,14 +121,14 @@ enum chooser_windows chooser_windows(const struct chooser *c) {
   if (v < 0 || f->reduction == 1 || f->reduction > DEFAULT_SHORT_REDUCTION) return WINDOWS_IN_ROWS;
   for (int i = 0; i < f->loads; i++) {
     const struct default_load *l = &f->load[i];
-    const struct chooser_load *known = &c->load[i];
-    bool reload = may_reload(c, known->bytes);
+    const struct chooser_load *load = &c->load[i];
+    bool reload = may_reload(c, load->bytes);
     bool near =
-        reload ? is_image_cached(c, known) : 2 * known->tensor_bytes <= (double)c->machine->l2;
+        reload ? is_image_cached(c, load) : 2 * load->tensor_bytes <= (double)c->machine->l2;
     int64_t window = l->stride[v] == 1 ? window_bytes(c, l, &pitch) : 0;
     if (l->depends_on >> v & 1 && !near) return WINDOWS_IN_ROWS;
     if (!window) continue;
-    int64_t lanes = f->t->axes[v].size * known->bytes;
+    int64_t lanes = f->t->axes[v].size * load->bytes;
     strips = strips && reload && strip_pixels(c, l) * lanes <= most;
     blocks = blocks && window / pitch <= chooser_sets_of(c->machine, pitch) * (most / way);
     blocks = blocks && 2 * window / f->t->axes[v].size * c->now.steps <= l1;
