@@ -683,8 +683,8 @@ static bool hides_latency(const struct chooser *c, int axis, int64_t rows) {
   return (rows - 1) * others * c->f->operations >= DEFAULT_ADD_LATENCY * DEFAULT_PORTS;
 }
 
-/* Share of cycles that remains inside the padding boundary: unrolled rows at both ends, and in the
- * remainder tile, still compute what their other rows need. */
+/* Share of cycles that is left, as terms beyond the padding boundary are skipped. Tiles of several
+ * rows at an end of the axis save cycles only if their other rows still hide the latency. */
 static double inside_factor(const struct chooser *c) {
   double share = DEFAULT_INSIDE;
   for (int i = 0; i < c->f->t->rank; i++) {
