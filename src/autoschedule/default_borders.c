@@ -46,7 +46,7 @@ static int padded_image(const struct program *p, int stage, const bool *constant
   const struct program_tensor *t = &p->tensors.data[stage];
   const struct px_node *n = &p->nodes.data[t->body];
   if (t->is_input || t->reducer != REDUCE_SUM || n->op != PX_MUL) return NOTHING;
-  bool few = default_terms(t) <= DEFAULT_FEW;
+  bool few = default_terms(t) <= DEFAULT_SHORT_REDUCTION;
   for (int i = 0; i < 2; i++) {
     const struct px_node *image = &p->nodes.data[n->arg[i]];
     const struct px_node *weight = &p->nodes.data[n->arg[!i]];

@@ -55,7 +55,7 @@ static struct rows rows_open(const struct program *p, const struct machine *mach
 static bool is_worth_it(const struct rows *r, const struct default_facts *f) {
   int64_t size = f->t->axes[r->count].size, lanes = default_lanes(f->t, r->machine);
   int64_t waste = up(size, lanes) * lanes - size;
-  bool functions = !r->any && f->operations >= DEFAULT_CALLS;
+  bool functions = !r->any && f->operations >= DEFAULT_HEAVY_OPERATIONS;
   bool chained = functions || (r->sums > 1 && r->machine->vector_bytes <= NARROW);
   if (size % lanes == 0 || size < (chained ? CHAINED : SHORTEST) * lanes) return false;
   if (functions && WASTE * waste > size) return false;
@@ -106,7 +106,7 @@ static void put_stage(const struct rows *r, int stage, struct buf *out) {
   default_facts(r->p, stage, r->kept, &f);
   const struct program_axis *a = &t->axes[r->count];
   int64_t steps =
-      default_lanes(t, r->machine) * (f.operations >= DEFAULT_CALLS ? FUNCTIONS : WHOLE);
+      default_lanes(t, r->machine) * (f.operations >= DEFAULT_HEAVY_OPERATIONS ? FUNCTIONS : WHOLE);
   bool split = a->size > steps;
   if (split)
     buf_printf(out, "%s_o, %s_v:%lld:peel:vec =>\n        ", name, name, (long long)steps);

@@ -364,7 +364,7 @@ static void plan_stage(struct default_plans *all, int stage) {
 
 /* Cycles of an element that is computed as a scalar: function calls. */
 static double scalar_calls(const struct default_facts *f) {
-  return f->operations < DEFAULT_CALLS ? 0 : DEFAULT_SCALAR_CALL * f->operations;
+  return f->operations < DEFAULT_HEAVY_OPERATIONS ? 0 : DEFAULT_FUSED_CALL * f->operations;
 }
 
 /* Cycles of a fused consumer beside its tile: gathered elements, or scalar function calls. */

@@ -77,7 +77,8 @@ static bool is_padding_of_windows(const struct program *p, int stage,
     int64_t terms = 1;
     if (!stage_loads(p, i, stage)) continue;
     for (int r = t->rank; r < t->rank + t->reductions; r++) terms *= t->axes[r].size;
-    if (!t->reductions || t->reductions > __builtin_popcount(guarded) || terms > DEFAULT_FEW)
+    if (!t->reductions || t->reductions > __builtin_popcount(guarded) ||
+        terms > DEFAULT_SHORT_REDUCTION)
       return false;
   }
   return true;
@@ -92,7 +93,8 @@ static bool is_worth_inlining(const struct program *p, const struct default_plan
   default_facts(p, stage, all->layout, &f);
   if (u.loads > 1 && (f.operations > DEFAULT_CHEAP_OPERATIONS || u.loads > DEFAULT_INLINED_LOADS))
     return false;
-  if (f.operations >= DEFAULT_CALLS && is_loaded_irregularly(p, all, stage)) return false;
+  if (f.operations >= DEFAULT_HEAVY_OPERATIONS && is_loaded_irregularly(p, all, stage))
+    return false;
   if (u.loads > 1 && reads_sum(p, stage)) return false;
   if (u.loads == 1 && is_padding_of_windows(p, stage, &f)) return true;
   double times = is_spread(&f) ? DEFAULT_SPREAD_REPEATS : DEFAULT_INLINED_REPEATS;
@@ -234,7 +236,8 @@ static bool calls_scalars(const struct default_plans *all, int stage) {
   int of = 0;
   while (all->plan[of].consumer != stage) of++;
   default_facts(all->p, stage, all->layout, &f);
-  return all->plan[of].gathered && all->plan[of].transposed < 0 && f.operations >= DEFAULT_CALLS;
+  return all->plan[of].gathered && all->plan[of].transposed < 0 &&
+         f.operations >= DEFAULT_HEAVY_OPERATIONS;
 }
 
 /* Computes an output in a buffer of its own layout, and copies it. */
