@@ -60,7 +60,7 @@ static int padded_image(const struct program *p, int stage, const bool *constant
 
 static struct program *without_padding(const struct editor *e, int stage, int image) {
   const struct program *p = program_of(e);
-  char text[3 * PROGRAM_NAME], name[PROGRAM_NAME];
+  char text[EDIT_TEXT], name[PROGRAM_NAME];
   const char *sum = p->tensors.data[stage].name;
   struct program *open = NULL;
   if (image != OPEN) {

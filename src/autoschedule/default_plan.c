@@ -14,7 +14,7 @@
 
 static void mark_loads(const struct program *p, int expr, bool *needed) {
   const struct px_node *n = &p->nodes.data[expr];
-  for (int i = 0; i < 3; i++)
+  for (int i = 0; i < PX_ARGS; i++)
     if (n->arg[i] >= 0) mark_loads(p, n->arg[i], needed);
   if (n->op != PX_LOAD) return;
   needed[n->tensor] = true;
@@ -40,7 +40,7 @@ static void find_needed(const struct program *p, bool *needed) {
 int default_loads_as_is(const struct program *p, int expr, int tensor, int *axis) {
   const struct px_node *n = &p->nodes.data[expr];
   int count = 0;
-  for (int i = 0; i < 3; i++) {
+  for (int i = 0; i < PX_ARGS; i++) {
     int below = n->arg[i] >= 0 ? default_loads_as_is(p, n->arg[i], tensor, axis) : 0;
     if (below < 0) return -1;
     count += below;
@@ -57,7 +57,7 @@ int default_loads_as_is(const struct program *p, int expr, int tensor, int *axis
 
 static bool loads(const struct program *p, int expr, int tensor) {
   const struct px_node *n = &p->nodes.data[expr];
-  for (int i = 0; i < 3; i++)
+  for (int i = 0; i < PX_ARGS; i++)
     if (n->arg[i] >= 0 && loads(p, n->arg[i], tensor)) return true;
   return n->op == PX_LOAD && n->tensor == tensor;
 }

@@ -142,7 +142,7 @@ static double partial_cycles(const struct default_facts *f, int64_t sums, int la
 }
 
 static struct program *with_partial_sums(const struct default_facts *f, int axis, int64_t sums) {
-  char text[4 * PROGRAM_NAME], name[PROGRAM_NAME];
+  char text[EDIT_TEXT], name[PROGRAM_NAME];
   canvas_context ctx;
   struct program *out;
   editor_name(f->p, f->t->name, "_r", name);
@@ -244,7 +244,7 @@ static bool calls_scalars(const struct default_plans *all, int stage) {
 static bool cache_one(struct editor *e) {
   const struct program *p = program_of(e);
   const struct default_plans *all = editor_plans(e);
-  char text[3 * PROGRAM_NAME], name[PROGRAM_NAME];
+  char text[EDIT_TEXT], name[PROGRAM_NAME];
   bool found = false;
   for (int i = 0; i < p->outputs.count && !found; i++) {
     int stage = p->outputs.data[i];
@@ -464,7 +464,7 @@ struct program *default_program(const struct program *p, const struct machine *m
  * outside. The last edit, because operands cannot be packed after it. */
 static void border_sums(struct program **p) {
   for (int i = 0; i < (*p)->tensors.count; i++) {
-    char text[3 * PROGRAM_NAME], name[PROGRAM_NAME];
+    char text[EDIT_TEXT], name[PROGRAM_NAME];
     const char *sum = (*p)->tensors.data[i].name;
     struct program *out;
     canvas_context ctx;

@@ -210,6 +210,10 @@ POLICY_REAL(DEFAULT_BOUNDARY_INSIDE, 0.84, "of the terms",
 
 /* ---- plans of stages (default_plan.c) ---- */
 
+POLICY_INT(DEFAULT_TRANSPOSED_ROWS, 4, "rows", "a tile with fewer is not transposed in registers",
+           "chosen by hand");
+POLICY_INT(DEFAULT_TRANSPOSED_LANES, 8, "lanes of a vector",
+           "with fewer a tile is not transposed in registers", "chosen by hand");
 POLICY_INT(DEFAULT_FUSED_CALL, 2, "cycles per operation",
            "of a function that is called for one element at a time", "chosen by hand");
 POLICY_REAL(DEFAULT_GATHERED_ELEMENT, 0.7, "cycles per element",
