@@ -251,19 +251,19 @@ int code_substitute(struct code *c, int expr, int counter, int64_t value);
 void code_simplify(struct code *c);
 
 /* code_borders.c: the same, loops split where conditions of indices change. */
-void code_split_borders(struct code *c);
+void code_partition_loops(struct code *c);
 /* The same, lanes that load and lanes that do not in loops of their own: nothing is gathered by one loop
  * any more. */
-void code_part_lanes(struct code *c);
+void code_split_lanes(struct code *c);
 
 /* code_remainders.c: the same, remainders and quotients of what is read by one division. */
-void code_join_remainders(struct code *c);
+void code_share_divisions(struct code *c);
 
 /* code_promote.c: the same, what a loop adds to places in memory that do not move summed up in variables. */
 void code_promote_sums(struct code *c);
 
 /* code_sums.c: the same, sums of many steps in levels, with a smaller error. */
-void code_shorten_sums(struct code *c);
+void code_block_sums(struct code *c);
 
 /* code_pieces.c: the same, vectors that are set piece by piece from memory loaded at once; whether there were
  * any. */
@@ -286,19 +286,19 @@ int code_permuted(struct code *c, int element, int counter, int lanes);
 bool code_permute_gathers(struct code *c);
 
 /* code_dead.c: the same without what is computed though nobody reads it; whether there was any. */
-bool code_drop_dead(struct code *c);
+bool code_drop_dead_code(struct code *c);
 
 /* code_gathers.c: the same, vectors that are gathered several times gathered once; whether there were
  * any. */
-bool code_gather_once(struct code *c);
+bool code_share_gathers(struct code *c);
 
 /* code_loads.c: the same with names for loads of the first lanes that stand several times. */
-void code_name_loads(struct code *c);
+void code_share_loads(struct code *c);
 /* Whether an assignment below the statement is to the variable, or to elements of it. */
 bool code_writes(const struct code *c, int parent, int variable);
 
 /* code_common.c: the same with names for what indices have in common. */
-void code_name_common(struct code *c);
+void code_share_indices(struct code *c);
 
 /* code_verify.c: every rule of a tree; the message names `pass`, which made it. */
 canvas_status code_verify(canvas_context *ctx, const struct code *c, const char *pass);

@@ -15,11 +15,11 @@ enum { VERIFY_EACH = 0 };
 static const char built[] = "build"; /* the name of the tree before all passes */
 
 static void drop_dead_code(struct code *c) {
-  if (code_drop_dead(c)) code_simplify(c);
+  if (code_drop_dead_code(c)) code_simplify(c);
 }
 
 static void share_gathers(struct code *c) {
-  if (code_gather_once(c)) code_simplify(c);
+  if (code_share_gathers(c)) code_simplify(c);
 }
 
 static void permute_gathers(struct code *c) {
@@ -38,7 +38,7 @@ static void transpose(struct code *c) {
 const struct code_pass code_passes[] = {
   {"simplify", code_simplify,
    "every effect stays, in its order; sums across lanes may add in another order"},
-  {"partition-loops", code_split_borders,
+  {"partition-loops", code_partition_loops,
    "each iteration runs once, in its order; terms that are 0 are left out of sums"},
   {"drop-dead-code", drop_dead_code,
    "every variable that a statement reads keeps its value; stores to parameters and buffers stay"},
@@ -46,7 +46,7 @@ const struct code_pass code_passes[] = {
    "a shared vector is gathered in the block of its uses, from arrays that the block does not write"},
   {"permute-gathers", permute_gathers,
    "each lane gets the same element; loads stay between elements that the lanes load"},
-  {"split-lanes", code_part_lanes,
+  {"split-lanes", code_split_lanes,
    "every lane is computed once; no load reads an element that the lanes do not read"},
   {"join-pieces", join_pieces,
    "each lane gets the same value, and lanes beyond an array are not read"},
@@ -54,15 +54,15 @@ const struct code_pass code_passes[] = {
    "every lane that was stored is stored at its place, and no other element is written"},
   {"drop-dead-code-again", drop_dead_code,
    "as drop-dead-code; what the passes between made needless is dropped"},
-  {"share-divisions", code_join_remainders,
+  {"share-divisions", code_share_divisions,
    "indices keep their values; operands are loads of one place, quotient and remainder by one number"},
   {"promote-sums", code_promote_sums,
    "a sum in memory gets the same terms, added up in a variable first; nobody reads it in the loop"},
-  {"block-sums", code_shorten_sums,
+  {"block-sums", code_block_sums,
    "a sum gets the same terms, grouped in blocks; sums of f64 stay as they are"},
-  {"share-loads", code_name_loads,
+  {"share-loads", code_share_loads,
    "a named load is one of an array that the block does not write, and runs whenever the block does"},
-  {"share-indices", code_name_common,
+  {"share-indices", code_share_indices,
    "named indices fit in 64 bits; a load among them runs whenever the loop's body does"},
   {NULL, NULL, NULL},
 };

@@ -1059,7 +1059,7 @@ struct pass_row {
 };
 
 static void drop(struct code *c) {
-  if (code_drop_dead(c)) code_simplify(c);
+  if (code_drop_dead_code(c)) code_simplify(c);
 }
 
 static void check_pass(const struct pass_row *row, void (*pass)(struct code *)) {
@@ -1100,7 +1100,7 @@ static void drops_dead(void **state) {
 }
 
 static void gather(struct code *c) {
-  if (code_gather_once(c)) code_simplify(c);
+  if (code_share_gathers(c)) code_simplify(c);
 }
 
 static void gathers_once(void **state) {
@@ -1207,7 +1207,7 @@ static void joins_remainders(void **state) {
       {divided_counter, NULL},
       {divided_for_nothing, NULL},
   };
-  CHECK_ROWS (rows, row) check_pass(row, code_join_remainders);
+  CHECK_ROWS (rows, row) check_pass(row, code_share_divisions);
 }
 
 static void shortens_sums(void **state) {
@@ -1267,7 +1267,7 @@ static void shortens_sums(void **state) {
       {long_sum_that_is_read, NULL},
       {long_sum_in_double, NULL},
   };
-  CHECK_ROWS (rows, row) check_pass(row, code_shorten_sums);
+  CHECK_ROWS (rows, row) check_pass(row, code_block_sums);
 #undef BEGIN
 #undef BLOCK_END
 #undef END
@@ -1473,7 +1473,7 @@ static void names_loads(void **state) {
                                "    v_1 = f32x8(Y[i*8], i - 1)\n"
                                "    f32x8(Y[i*8], i - 1) = f32x8(Y[i*8], i - 1)\n"},
   };
-  CHECK_ROWS (rows, row) check_pass(row, code_name_loads);
+  CHECK_ROWS (rows, row) check_pass(row, code_share_loads);
 }
 
 static void names_common(void **state) {
@@ -1541,7 +1541,7 @@ static void names_common(void **state) {
                                 "      Y[i*8 + j + 1] = 0\n"
                                 "      Y[i*8 + j + 2] = 0\n"},
   };
-  CHECK_ROWS (rows, row) check_pass(row, code_name_common);
+  CHECK_ROWS (rows, row) check_pass(row, code_share_indices);
 }
 
 // A loop of so many steps over so many statements, of which each of the first has a place to split at.
@@ -1583,7 +1583,7 @@ static void borders_cost(void **state) {
     struct buf out = {0};
     for (int i = 0; i < 2; i++)
       many_places(&s, i ? CODE_ADD : CODE_SET, row->steps[i], row->statements[i], row->places[i]);
-    code_split_borders(s.c);
+    code_partition_loops(s.c);
     CHECK_INT(code_verify(&ctx, s.c, "a test"), CANVAS_OK, ctx.message);
     code_print(s.c, &out);
     CHECK_INT(count_text(out.text, " = select"), row->choices[0], row->name);
@@ -1661,7 +1661,7 @@ static void splits_borders(void **state) {
                           "    for j in 2..6\n"
                           "      Y[i] = 0\n"},
   };
-  CHECK_ROWS (rows, row) check_pass(row, code_split_borders);
+  CHECK_ROWS (rows, row) check_pass(row, code_partition_loops);
 }
 
 static void parts_lanes(void **state) {
@@ -1683,7 +1683,7 @@ static void parts_lanes(void **state) {
       {lanes_of_a_number, HEAD "  for j in 0..8\n"
                                "    Y[j] = select((j < 3), 1, 0)\n"},
   };
-  CHECK_ROWS (rows, row) check_pass(row, code_part_lanes);
+  CHECK_ROWS (rows, row) check_pass(row, code_split_lanes);
 }
 
 static void simplifies(void **state) {
