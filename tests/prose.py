@@ -51,17 +51,12 @@ NOT_YET = (
     "include/canvas.h",
     "python/",
     "src/autoschedule/",
-    "src/bind/",
     "src/code/",
     "src/cost/",
-    "src/edit/",
     "src/emit/",
     "src/kernel/",
     "src/net/",
-    "src/program/",
-    "src/rewrite/",
     "src/run/",
-    "src/schedule/",
     "src/transform/",
     "src/tune/",
 )
@@ -77,10 +72,6 @@ class Word(NamedTuple):
 
 
 COMPILER = (
-    "src/program/",
-    "src/rewrite/",
-    "src/bind/",
-    "src/edit/",
     "src/transform/",
     "src/autoschedule/",
     "src/cost/",
