@@ -100,9 +100,7 @@ def tune(
     if found["failure"] != "ok":
         raise CanvasError(f"the winner is wrong: {found['failure']}: {found['message']}")
     if not found["trials"] and method != "oneshot":
-        warnings.warn(
-            "the time was too short for trials, this is the default schedule", stacklevel=3
-        )
+        warnings.warn("no trial finished in time, the default schedule is used", stacklevel=3)
     return _tuned(found, machine)
 
 
