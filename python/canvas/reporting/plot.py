@@ -36,11 +36,10 @@ def plot_pareto(
     x: str = "latency",
     title: str = "",
 ) -> None:
-    """Write the figure of the study in `folder` to `path`, at once or not at all; its ending,
-    .svg, .png or .pdf, says as what.
+    """Plot the study in `folder` to `path`, a .svg, .png or .pdf file, completely or not at all.
 
-    `x`: latency, macs or params.  Raises CanvasError where the study cannot be read or the file
-    not be written, NoSolution (exit code 1) where nothing can be shown yet.
+    `x`: quantity of the x axis: latency, macs or params.  Raises CanvasError if the study cannot
+    be read or the file cannot be written, and NoSolution if there is nothing to show yet.
     """
     form = Path(path).suffix.lower().removeprefix(".")
     if form not in FORMS:
