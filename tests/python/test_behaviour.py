@@ -162,7 +162,7 @@ def test_a_search_goes_on_with_the_same_network_only(tmp_path):
     assert begin(made(Net)) == (True, made(Net))
     assert begin(made(Net))[0]
     words = (
-        r"\(now the code of the model has changed, its answers are others\): choose another --o"
+        r"\(now the code of the model has changed, its answers are others\): choose another folder"
     )
     with pytest.raises(CanvasError, match=words):
         begin(made(lambda: Net(slope=0.1)))
