@@ -74,7 +74,7 @@ def read_points(study: Study, x: str) -> list[Point]:
     """The finished candidates that have both figures: baseline, controls, finds."""
     rows = [row for row in study.candidates() if row.status == "done"]
     if not rows:
-        raise NoSolution(f"nothing in the study '{study.folder}' is trained to the end yet")
+        raise NoSolution(f"no training of the study '{study.folder}' is complete yet")
     baseline = next((row for row in rows if row.kind == "baseline"), None)
     if baseline is None:
         raise NoSolution(
