@@ -3,10 +3,11 @@
 
     tests/prose.py [PATH ...]
 
-Rules: no word of the table WORDS, no comment that begins with "...", no sentence over 35 words in
-a document, no line over 100 characters in a document, no heading that names nothing, no link within
-the tree that leads nowhere. Comments are those of C (src, cli, include, python/ext) and Python
-(python/canvas), docstrings included.
+Rules: no word of the table WORDS, no comment that begins with "..."; in documents no sentence over
+35 words, no line over 100 characters, no heading that names nothing, no link within the tree that
+leads nowhere. Comments are those of C (src, cli, include, python/ext) and Python (python/canvas),
+docstrings included.
+
 NOT_YET lists the paths that are not rewritten yet; their violations are counted, not shown. Before
 the tree is read, each rule is tried on planted violations. One line `ok prose: RULE` or
 `not ok prose: RULE` for each rule. With PATHs (files or folders) it shows every violation in them,
