@@ -1,30 +1,34 @@
 #!/usr/bin/env python3
-"""Break-it tests: a mutant is one small mistake, in the core or in what a claim of the package
-rests on, and some test must notice it.
+"""Mutation tests: a mutant is one small mistake in the code, and some test must notice it.
 
     tests/mutants.py [--build FOLDER] [--sample] [--jobs N] [WORD...]
     tests/mutants.py --texts
 
-The rows stand in tests/mutants/*.txt. Every line says by its first character what it is:
+The rows are in tests/mutants/*.txt. The first character of a line says what it holds:
 
     # a comment; blank lines are free, too
-    == copies cost nothing                       a mutant, up to the next one
-    @ src/kernel/binding.c                       the file ...
-    - cost_add(out, &kernel, b->copies)          ... the text that must stand in it exactly once
-    + cost_add(out, &kernel, 1)                  and what stands there instead
-    = reason                                     no test can notice it, and why
+    == copies cost nothing       a mutant, up to the next one
+    @ cost_add                   its function ...
+    - b->copies                  ... the pattern that is there exactly once ...
+    + 1                          ... and its replacement, which may be empty
+    ? test_pool test_worker      tests in tests/python that should notice it
+    = reason                     no test can notice it, and why
 
-Several lines - or + are one text with line breaks. The tree is not touched: the changed file is
-compiled beside the objects of a finished build (build/gcc), then each C test is linked with it
-and run, quick ones first; what survives them meets the goldens, and what is compared with PyTorch
-at last the Python test that does so. A mistake in a Python file meets the tests of the table
-PYTHON_OWN, in a package of links to everything but that file.
+A pattern is matched token by token: white space, line breaks and comments do not matter. The file
+is found by the name of the function, which may also be a macro, a table, a struct or a class
+(source_functions.py). A name that is not unique is written FILE:NAME or CLASS.NAME. Several lines
+- or + are one text. Further lines of a replacement in Python are indented relative to the first.
 
-The answer is one line `ok` or `not ok` for each mutant. A survivor is not ok; nor is a row whose
-text has gone, one that does not compile, one with a reason that a test refutes, and one noticed
-by a test that fails without any mistake. WORDs choose mutants by their names and files, --sample
-the rows that open their lists, which are quick. `./dev test --all` runs all of them; --texts, of
-every `./dev test`, sees that what each row replaces still stands in its file, once.
+The tree is not touched: the changed file is compiled beside the objects of a finished build
+(build/gcc). Then each C test is linked with it and run, quick ones first. Then follow the goldens,
+and for code that is compared with PyTorch the Python test that does so. A mistake in python/ meets
+the tests of its row (?), in a package of links to everything but the changed file.
+
+The result is one line `ok` or `not ok` for each mutant. A survivor is not ok. Neither is a row
+whose pattern is gone, one that does not compile, one with a reason that a test refutes, and one
+noticed by a test that fails without the mistake. WORDs choose mutants by their names and files.
+--sample runs the first row of each list. `./dev test --all` runs all rows. --texts is part of
+every `./dev test`: it checks that each pattern is found once and that the named tests exist.
 """
 
 import argparse
@@ -41,81 +45,23 @@ import tempfile
 import threading
 from dataclasses import dataclass, field
 
+import source_functions as functions
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 ROWS = ROOT / "tests" / "mutants"
 GOLDENS = "tests/golden/run.py"
-# Where PyTorch has the last word: folder of the mutant, test.
+# Folders of src/ that are compared with PyTorch: the test that does it.
 PYTHON_TESTS = {
-    "src/spell/": "tests/python/test_torch_equals_interpreter.py",
-    "src/primitive/": "tests/python/test_torch_equals_interpreter.py",
-    "src/operator/": "tests/python/test_operators.py",
-}
-# Mistakes in the package itself: file of the mutant, tests.
-PYTHON_OWN = {
-    "python/ext/call.c": "test_native_calls",
-    "python/ext/watch.c": "test_native_calls test_compile_network",
-    "python/ext/watch_sums.c": "test_native_calls test_compile_network",
-    "python/canvas/files.py": "test_files test_study_files",
-    "python/canvas/text.py": "test_csv_cells",
-    "python/canvas/data/stored.py": "test_stored test_lost_images",
-    "python/canvas/study/examine.py": "test_foreign_studies",
-    "python/canvas/workers/pool.py": "test_pool test_lost_images",
-    "python/canvas/workers/scratch.py": "test_orphans",
-    "python/canvas/workers/worker.py": "test_worker",
-    "python/canvas/training/train.py": "test_train",
-    "python/canvas/runner/search_run.py": "test_finals",
-    "python/canvas/runner/finals.py": "test_finals test_ahead",
-    "python/canvas/runner/evolve.py": "test_strategy",
-    "python/canvas/runner/asking.py": "test_strategy",
-    "python/canvas/runner/strategy.py": "test_strategy",
-    "python/canvas/runner/timing.py": "test_timing",
-    "python/canvas/runner/ahead.py": "test_ahead",
-    "python/canvas/reporting/front.py": "test_report",
-    "python/canvas/reporting/claims.py": "test_null_worlds",
-    "python/canvas/reporting/verdict.py": "test_verdict test_null_worlds",
-    "python/canvas/te/schedule_loops.py": "test_schedule_facade",
-    "python/canvas/te/schedule_place.py": "test_schedule_facade",
-    "python/canvas/te/schedule_text.py": "test_schedule_facade",
-    "python/canvas/autotvm/task/space.py": "test_autotvm",
-    "python/canvas/autotvm/record.py": "test_autotvm",
-    "python/canvas/autotvm/measure.py": "test_autotvm",
-    "python/canvas/autotvm/tuner/ga_tuner.py": "test_autotvm",
-    "python/canvas/aten/convolutions.py": "test_aten_networks",
-    "python/canvas/aten/in_place.py": "test_aten_in_place",
-    "python/canvas/aten/pooling.py": "test_aten_operators",
-    "python/canvas/aten/gathers.py": "test_aten_operators",
-    "python/canvas/aten/products.py": "test_aten_operators",
-    "python/canvas/aten/memory_order.py": "test_compile_layouts",
-    "python/canvas/aten/reductions.py": "test_aten_operators",
-    "python/canvas/aten/writer.py": "test_aten_networks",
-    "python/canvas/aten/graph.py": "test_aten_networks test_compile_models",
-    "python/canvas/aten/autocast.py": "test_aten_networks",
-    "python/canvas/aten/writes.py": "test_aten_operators test_aten_networks",
-    "python/canvas/nn/kernel_node.py": "test_aten_networks",
-    "python/canvas/aten/exporting.py": "test_torch_backend test_compile_network "
-    "test_compile_models",
-    "python/canvas/aten/norms.py": "test_accuracy",
-    "python/canvas/aten/pointwise.py": "test_accuracy",
-    "python/canvas/inference/watched_weights.py": "test_compile_network",
-    "python/canvas/inference/tensor_access.py": "test_compile_network",
-    "python/canvas/inference/model_state.py": "test_native_calls test_compile_network",
-    "python/canvas/inference/native_part.py": "test_native_calls test_compile_network",
-    "python/canvas/inference/first_call.py": "test_compile_network",
-    "python/canvas/inference/take_home.py": "test_compile_models",
-    "python/canvas/inference/input_views.py": "test_compile_layouts",
-    "python/canvas/inference/specialised.py": "test_compile_network test_compile_layouts",
-    "python/canvas/inference/compiled_network.py": "test_native_calls test_compile_network",
-    "python/canvas/inference/new_tensors.py": "test_native_calls",
-    "python/canvas/inference/at_work.py": "test_torch_backend",
-    "python/canvas/inference/torch_backend.py": "test_native_calls test_torch_backend",
-    "python/canvas/inference/compile_options.py": "test_torch_backend",
-    "python/canvas/inference/native_network.py": "test_native_network test_compile_models",
+    "spell": "tests/python/test_torch_equals_interpreter.py",
+    "primitive": "tests/python/test_torch_equals_interpreter.py",
+    "operator": "tests/python/test_operators.py",
 }
 SECONDS = 180  # of the processor for one test; a mutant that hangs is noticed, too
 MEMORY = 8 << 30  # bytes of address space of one test
 # From quick to slow; tests that are not named here come last.
 ORDER = [
     "kernel",
+    "default_times",
     "schedule",
     "spell",
     "lower",
@@ -135,27 +81,42 @@ ORDER = [
     "sampler",
 ]
 
-# Tests that come first for the files of a folder.
+# Tests that come first for the folders of src/, after those that have a word of the file's name.
 NEAREST = {
-    "src/evolve": ["mutate"],
-    "src/kernel/kernel_simplify": ["simplify"],
-    "src/schedule": ["loop_tree", "schedule_edit"],
-    "src/transform": ["schedule_follow", "schedule_edit", "prepare", "default"],
-    "src/code": ["code", "emit"],
-    "src/emit": ["emit"],
-    "src/run": ["rounding", "expected", "child", "candidates", "compiler"],
+    "evolve": ["mutate"],
+    "schedule": ["loop_tree", "schedule_edit"],
+    "edit": ["schedule_follow", "schedule_edit"],
+    "prepare": ["prepare"],
+    "autoschedule": ["default_times", "default"],
+    "rewrite": ["program_edit"],
+    "code": ["code", "emit"],
+    "emit": ["emit"],
+    "run": ["rounding", "expected", "child", "candidates", "compiler"],
 }
 
 
 @dataclass
 class Mutant:
-    """A row: where it stands, what it changes."""
+    """A row."""
 
     name: str
-    file: str = ""
+    function: str = ""
     old: list[str] = field(default_factory=list)
     new: list[str] = field(default_factory=list)
     equivalent: str = ""
+    tests: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Change:
+    """The file of a mutant, from the root of the tree, and its changed text."""
+
+    file: str
+    text: str
+
+
+class RowError(Exception):
+    """A row does not fit the code."""
 
 
 @dataclass
@@ -188,7 +149,7 @@ def main() -> int:
 def check_texts() -> int:
     failed = False
     for path in sorted(ROWS.glob("*.txt")):
-        stale = [(row.name, why) for row in read_rows(path) if (why := mutated(row)[1])]
+        stale = [(row.name, why) for row in read_rows(path) if (why := misfit(row))]
         print(("not ok" if stale else "ok") + f" mutants: {path.stem}")
         for name, why in stale:
             print(f"  {name}: {why}")
@@ -199,7 +160,7 @@ def check_texts() -> int:
 def judge_all(build: Build, options: argparse.Namespace) -> int:
     lists = [read_rows(path) for path in sorted(ROWS.glob("*.txt"))]
     rows = [row for rows in lists for row in (rows[:1] if options.sample else rows)]
-    rows = [r for r in rows if all(word in f"{r.name} {r.file}" for word in options.words)]
+    rows = [row for row in rows if all(word in described(row) for word in options.words)]
     print(f"1..{max(1, len(rows))}", flush=True)
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         verdicts = pool.map(lambda row: judge(build, row), rows)
@@ -224,7 +185,9 @@ def read_rows(path: pathlib.Path) -> list[Mutant]:
         if line.startswith("== "):
             rows.append(Mutant(line[3:]))
         elif kind == "@" and rows:
-            rows[-1].file = text
+            rows[-1].function = text
+        elif kind == "?" and rows:
+            rows[-1].tests += text.split()
         elif kind == "-" and rows:
             rows[-1].old.append(text)
         elif kind == "+" and rows:
@@ -236,15 +199,50 @@ def read_rows(path: pathlib.Path) -> list[Mutant]:
     return rows
 
 
-def mutated(row: Mutant) -> tuple[str | None, str]:
-    """The changed text of the file, or why there is none."""
-    path = ROOT / row.file
-    text = path.read_text() if path.is_file() else ""
+def described(row: Mutant) -> str:
+    files = {function.path.name for function in functions.functions_named(row.function)}
+    return " ".join([row.name, row.function, *files])
+
+
+def mutated(row: Mutant) -> Change:
+    """The changed text of its file; raises RowError."""
+    found = functions.functions_named(row.function)
+    if len(found) != 1:
+        where = " and ".join(sorted(str(f.path.relative_to(ROOT)) for f in found)) or "no file"
+        raise RowError(f"'{row.function}' is in {where}; write a name that is there once")
+    path, text = found[0].path, functions.text_of(found[0].path)
     old, new = "\n".join(row.old), "\n".join(row.new)
-    found = text.count(old) if old else 0
-    if found == 1 and old != new:
-        return text.replace(old, new), ""
-    return None, f"its text stands {found} times in {row.file}, not once: bring the row up to date"
+    places = functions.find(found[0], old)
+    where = f"{row.function} in {path.relative_to(ROOT)}"
+    if len(places) != 1:
+        raise RowError(f"'{old}' is {len(places)} times in {where}, not once; correct the pattern")
+    begin, end = places[0]
+    if path.suffix == ".py":
+        line = text[text.rfind("\n", 0, begin) + 1 : begin]
+        new = new.replace("\n", "\n" + line[: len(line) - len(line.lstrip())])
+    changed = text[:begin] + new + text[end:]
+    if path.suffix == ".py":
+        try:
+            compile(changed, path.name, "exec")
+        except SyntaxError as error:
+            raise RowError(f"{where} does not compile: {error.msg}") from None
+    return Change(str(path.relative_to(ROOT)), changed)
+
+
+def misfit(row: Mutant) -> str:
+    """Why the row does not fit the code; "": it does."""
+    try:
+        change = mutated(row)
+    except RowError as error:
+        return str(error)
+    missing = [test for test in row.tests if not (ROOT / f"tests/python/{test}.py").is_file()]
+    if missing:
+        return f"there is no tests/python/{missing[0]}.py"
+    if change.file.startswith("python/") != bool(row.tests):
+        return "a row of python/, and no other, names the tests that should notice it (?)"
+    if change.file.endswith(".h"):
+        return f"{change.file} is a header: a mutant is compiled as one .c file"
+    return ""
 
 
 # ---- the build ----------------------------------------------------------------------------------
@@ -264,6 +262,8 @@ def read_build(folder: pathlib.Path, stripped: pathlib.Path) -> Build:
         whole = os.path.join(entry["directory"], words[words.index("-o") + 1])
         if not os.path.exists(whole):  # of bench/: built when asked for
             continue
+        if "/tests/CMakeFiles/" in whole and not source.startswith("tests/"):
+            continue  # a test that compiles a file of src/ in a way of its own
         object_file = str(stripped / pathlib.Path(whole).name)
         shutil.copy(whole, object_file)
         build.commands[source] = words
@@ -305,21 +305,24 @@ def link(build: Build, objects: list[str], own: list[str], to: pathlib.Path, *fl
 
 def judge(build: Build, row: Mutant) -> tuple[bool, str]:
     """Whether all is well with the row, and what was seen."""
-    text, why = mutated(row)
-    if text is None:
+    why = misfit(row)
+    if why:
         return False, why
-    if row.file in PYTHON_OWN:
-        return judge_python(build, row, text)
-    if row.file not in build.library:
-        return False, f"{row.file} is not compiled into the library"
+    change = mutated(row)
+    if row.tests:
+        return judge_python(build, row.tests, change)
+    if change.file not in build.library:
+        return False, f"{change.file} is not compiled into the library"
     with tempfile.TemporaryDirectory(prefix="canvas-mutant-") as temporary:
         folder = pathlib.Path(temporary)
-        changed = compile_file(build, row.file, text, folder)
+        changed = compile_file(build, change.file, change.text, folder)
         if changed is None:
             return False, "does not compile"
-        objects = [changed if s == row.file else o for s, o in build.library.items()]
+        objects = [changed if s == change.file else o for s, o in build.library.items()]
         tests = (
-            test for test in tests_of(build, row) if not run_test(build, test, objects, folder)
+            test
+            for test in tests_of(build, change.file)
+            if not run_test(build, test, objects, folder)
         )
         noticed = next(tests, "")
     if noticed and not original_passes(build, noticed):
@@ -329,11 +332,14 @@ def judge(build: Build, row: Mutant) -> tuple[bool, str]:
     return bool(noticed), noticed or "SURVIVED: no test notices it"
 
 
-def judge_python(build: Build, row: Mutant, text: str) -> tuple[bool, str]:
-    """The same for a mistake in a Python file."""
-    tests = [f"tests/python/{name}.py" for name in PYTHON_OWN[row.file].split()]
-    noticed = next((test for test in tests if not run_python(build, test, row.file, text)), "")
-    if noticed and not run_python(build, noticed, row.file, (ROOT / row.file).read_text()):
+def judge_python(build: Build, names: list[str], change: Change) -> tuple[bool, str]:
+    """The same for a mistake in python/."""
+    if not build.extension:
+        return False, "the build has no extension; configure it with -DCANVAS_PYTHON=ON"
+    tests = [f"tests/python/{name}.py" for name in names]
+    file = change.file
+    noticed = next((test for test in tests if not run_python(build, test, file, change.text)), "")
+    if noticed and not run_python(build, noticed, file, (ROOT / file).read_text()):
         return False, f"{noticed} fails without the mistake, too"
     return bool(noticed), noticed or "SURVIVED: no test notices it"
 
@@ -366,13 +372,14 @@ def run_python(build: Build, test: str, file: str, text: str) -> bool:
         return passes(command, PYTHONPATH=str(package.parent))
 
 
-def tests_of(build: Build, row: Mutant) -> list[str]:
+def tests_of(build: Build, file: str) -> list[str]:
     """Their names, in the order they are run."""
-    nearest = [
-        t for folder, tests in NEAREST.items() if row.file.startswith(folder) for t in tests
-    ]
+    path = pathlib.Path(file)
+    words = path.stem.split("_")
+    nearest = [test for test in build.tests if test == path.stem or test in words]
+    nearest += NEAREST.get(path.parent.name, [])
     known = [name for name in dict.fromkeys(nearest + ORDER) if name in build.tests]
-    python = [test for folder, test in PYTHON_TESTS.items() if row.file.startswith(folder)]
+    python = [PYTHON_TESTS[path.parent.name]] if path.parent.name in PYTHON_TESTS else []
     return [*known, *sorted(set(build.tests) - set(known)), GOLDENS, *python]
 
 

@@ -5,13 +5,13 @@
 
 #include "api/api_call.h"
 #include "api/handle.h"
+#include "autoschedule/default.h"
+#include "edit/schedule_edit_text.h"
 #include "explain/explain.h"
-#include "program/program_edit.h"
-#include "tune/schedule_cost.h"
-#include "transform/default.h"
-#include "transform/prepare.h"
-#include "transform/schedule_edit_text.h"
-#include "tune/prepared_code.h"
+#include "prepare/prepare.h"
+#include "prepare/prepared_code.h"
+#include "rewrite/program_edit.h"
+#include "tune/rates_here.h"
 
 static canvas_status bind_default(canvas_context *ctx, const struct program *program,
                                   const struct machine *machine, struct canvas_bound *b) {
@@ -121,11 +121,11 @@ API_VALUE(canvas_bound_facts, canvas_bound_describe, (const canvas_bound *bound)
           (canvas_bound_facts){0}) {
   if (!bound) return (canvas_bound_facts){0};
   const struct loop_tree *tree = bound->tree;
-  canvas_bound_facts facts = {.holes = tree->open};
+  canvas_bound_facts facts = {.holes = tree->open_holes};
   struct counter c = {tree, mem_alloc((size_t)tree->schedule->levels.count + 1), &facts, 0};
   count_below(&c, 0);
   mem_free(c.seen);
-  facts.following = c.unknown - tree->open;
+  facts.following = c.unknown - tree->open_holes;
   return facts;
 }
 
@@ -139,26 +139,14 @@ API_VALUE(char *, canvas_bound_warnings, (const canvas_bound *bound), (bound), N
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 
-/* What it is predicted to take, behind the rest. */
-static canvas_status explain_time(canvas_context *ctx, const struct loop_tree *tree,
-                                  struct buf *out) {
-  struct rates rates;
-  struct schedule_cost cost;
-  TRY(rates_of(ctx, &tree->machine, &rates));
-  TRY(cost_of_stages(ctx, tree, &rates, &cost));
-  buf_puts(out, "\n");
-  cost_print(tree, &rates, &cost, out);
-  cost_free(&cost);
-  return CANVAS_OK;
-}
-
 API_STATUS(canvas_bound_explain, (canvas_context * ctx, const canvas_bound *bound, char **out),
            (ctx, bound, out)) {
   NEED(bound);
   NEED(out);
+  struct rates rates = {0};
   struct buf text = {0};
-  canvas_status status = schedule_explain(ctx, bound->tree, &text);
-  if (status == CANVAS_OK && !bound->tree->open) status = explain_time(ctx, bound->tree, &text);
+  if (!bound->tree->open_holes) TRY(rates_of(ctx, &bound->tree->machine, &rates));
+  canvas_status status = schedule_explain(ctx, bound->tree, &rates, &text);
   if (status == CANVAS_OK) *out = buf_take(&text);
   buf_free(&text);
   return status;
@@ -212,6 +200,18 @@ API_STATUS(canvas_bound_emit,
   return status;
 }
 
+API_STATUS(canvas_bound_statements,
+           (canvas_context * ctx, const canvas_bound *bound, const char *after, char **out),
+           (ctx, bound, after, out)) {
+  NEED(bound);
+  NEED(out);
+  struct buf text = {0};
+  canvas_status status = prepared_statements(ctx, bound->tree, after, &text);
+  if (status == CANVAS_OK) *out = buf_take(&text);
+  buf_free(&text);
+  return status;
+}
+
 API_STATUS(canvas_bound_prepared,
            (canvas_context * ctx, const canvas_bound *bound, canvas_prepared *out),
            (ctx, bound, out)) {
@@ -224,8 +224,8 @@ API_STATUS(canvas_bound_prepared,
   if (p) {
     made.prepare = mem_alloc((size_t)inputs + 1);
     made.rest = mem_alloc((size_t)inputs + 1);
-    memcpy(made.prepare, p->prepare.takes, (size_t)inputs);
-    memcpy(made.rest, p->rest.takes, (size_t)inputs);
+    memcpy(made.prepare, p->prepare.uses_input, (size_t)inputs);
+    memcpy(made.rest, p->rest.uses_input, (size_t)inputs);
   }
   prepare_free(p);
   *out = made;

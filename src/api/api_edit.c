@@ -1,8 +1,9 @@
 /* Programs: edits that give new programs, and the schedules that follow them. */
 #include "api/api_call.h"
 #include "api/handle.h"
-#include "program/program_edit.h"
-#include "transform/schedule_follow.h"
+#include "edit/schedule_follow.h"
+#include "program/program_facts.h"
+#include "rewrite/program_edit.h"
 
 API_STATUS(canvas_program_edit,
            (canvas_context * ctx, const canvas_program *program, const char *edit, size_t length,
@@ -38,7 +39,7 @@ API_STATUS(canvas_program_winograd,
   NEED(out);
   const struct program *given = program_of(program);
   TRY(winograd_check_tile(ctx, tile));
-  struct program *p = winograd_of(given, tile);
+  struct program *p = program_with_winograd(given, tile);
   if (!p)
     return fail(
         ctx, CANVAS_BAD_INPUT,

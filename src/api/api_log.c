@@ -6,7 +6,8 @@
 #include "api/api_call.h"
 #include "api/handle.h"
 #include "base/number.h"
-#include "program/program_edit.h"
+#include "program/program_facts.h"
+#include "rewrite/program_edit.h"
 #include "run/processor.h"
 #include "tune/log.h"
 

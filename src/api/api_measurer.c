@@ -8,6 +8,7 @@
 #include "run/child.h"
 #include "run/cold.h"
 #include "tune/candidates.h"
+#include "program/program_facts.h"
 
 _Static_assert((int)CANVAS_FAILED_RUN == (int)FAILED_RUN, "the kinds of failure are the same");
 _Static_assert(sizeof((canvas_verdict *)0)->message == MESSAGE_SIZE, "and so are messages");

@@ -38,3 +38,16 @@ double number_parse(const char *text) {
   uselocale(before);
   return value;
 }
+
+void text_seconds(char *out, size_t size, double seconds) {
+  static const char *const units[] = {"ns", "us", "ms", "s"};
+  double amount = seconds * 1e9;
+  int unit = 0;
+  while (amount >= 999.5 && unit < 3) amount /= 1000, unit++;
+  if (amount < 0.05)
+    text_format(out, size, "0");
+  else if (amount < 9.95)
+    text_format(out, size, "%.1f %s", amount, units[unit]);
+  else
+    text_format(out, size, "%.0f %s", amount, units[unit]);
+}

@@ -1,13 +1,14 @@
-/* Home and start of each stage, and that all stages stand where what they read is complete.
+/* The compute-at loop and the start of each stage, and whether stages are complete before they are
+ * read.
  *
- * Guarantees: a stage stands before all that read it, and none of its reduction loops is around a
- * reader; the loops inside compute_at are the inner parts of the stage's axes and nothing else.
+ * Guarantees: a stage is before its consumers, and none of its reduction loops is around a
+ * consumer; the loops inside compute_at are inner digits of the stage's axes and nothing else.
  */
 #include "base/saturating.h"
 #include "bind/bind.h"
 
 static bool is_read_before(const struct read *r) {
-  return r->reader < r->producer;
+  return r->consumer < r->producer;
 }
 
 static void set_start(struct binder *b, struct bound_stage *stage) {
@@ -17,16 +18,16 @@ static void set_start(struct binder *b, struct bound_stage *stage) {
 }
 
 static canvas_status check_read(const struct binder *b, const struct read *r) {
-  const struct bound_stage *reader = &b->tree->stages[r->reader];
+  const struct bound_stage *consumer = &b->tree->stages[r->consumer];
   const struct bound_stage *producer = &b->tree->stages[r->producer];
   if (is_read_before(r))
-    return reject(b, stage_place(b, reader), "stage '%s' reads '%s', which is computed after it",
-                  stage_name(b, reader), stage_name(b, producer));
-  int shared = common_node(b, reader->node, producer->node);
+    return reject(b, stage_place(b, consumer), "stage '%s' reads '%s', which is computed after it",
+                  stage_name(b, consumer), stage_name(b, producer));
+  int shared = common_node(b, consumer->node, producer->node);
   if (producer->start < 0 || b->depth[shared] < b->depth[producer->start]) return CANVAS_OK;
-  return reject(b, stage_place(b, reader),
+  return reject(b, stage_place(b, consumer),
                 "stage '%s' stands inside loop '%s' and reads '%s', which is complete after it",
-                stage_name(b, reader), loop_name(b, producer->start), stage_name(b, producer));
+                stage_name(b, consumer), loop_name(b, producer->start), stage_name(b, producer));
 }
 
 static void set_compute_at(struct binder *b) {
@@ -34,7 +35,7 @@ static void set_compute_at(struct binder *b) {
   for (int i = 0; i < b->reads.count; i++) {
     struct bound_stage *producer = &b->tree->stages[b->reads.data[i].producer];
     int from = producer->compute_at < 0 ? producer->node : producer->compute_at;
-    producer->compute_at = common_node(b, from, b->tree->stages[b->reads.data[i].reader].node);
+    producer->compute_at = common_node(b, from, b->tree->stages[b->reads.data[i].consumer].node);
   }
   for (int i = 0; i < b->tree->count; i++) {
     struct bound_stage *stage = &b->tree->stages[i];
@@ -63,7 +64,8 @@ static const struct step *step_of(const struct bound_stage *stage, int level) {
   return step;
 }
 
-/* From the innermost part outwards: own ones, then those outside compute_at. */
+/* Checks the digits of an axis from the innermost outwards: own ones first, then those outside
+ * compute_at. */
 static canvas_status check_inner(const struct binder *b, const struct axis_split *c) {
   const struct bound_stage *stage = &b->tree->stages[c->stage];
   for (int i = c->text->count - 1; i > 0; i--) {

@@ -1,7 +1,7 @@
-/* Names: the leaves in the order of the text, the stage that each computes, its axes, its reads.
+/* Names: the leaves in the order of the text, the stage that each computes, its axes, its loads.
  *
- * Guarantees: each axis of a stage is covered, own axes before the // and reduction axes after it;
- * every stage that one in the tree reads, and every output, is there.
+ * Guarantees: each axis of a stage has levels, own axes before the // and reductions after it;
+ * every output is in the tree, and every stage that a stage in the tree loads.
  */
 #include <string.h>
 
@@ -27,7 +27,7 @@ static canvas_status add_stage(struct binder *b, int node) {
   return CANVAS_OK;
 }
 
-/* The next node of a walk that takes parents before children; -1 at the end. */
+/* The next node in pre-order; -1 at the end. */
 static int next_node(const struct schedule *s, int node) {
   if (s->nodes.data[node].first >= 0) return s->nodes.data[node].first;
   while (node > 0 && s->nodes.data[node].next < 0) node = s->nodes.data[node].parent;
@@ -89,28 +89,28 @@ static canvas_status bind_axes(struct binder *b, int stage) {
   return CANVAS_OK;
 }
 
-/* What is read. */
+/* Loads. */
 
-static canvas_status add_read(struct binder *b, int reader, int load) {
+static canvas_status add_read(struct binder *b, int consumer, int load) {
   int tensor = b->p->nodes.data[load].tensor, producer = b->stage_of[tensor];
-  const struct bound_stage *s = &b->tree->stages[reader];
+  const struct bound_stage *s = &b->tree->stages[consumer];
   if (b->p->tensors.data[tensor].is_input) return CANVAS_OK;
   if (producer < 0)
     return reject(b, stage_place(b, s),
                   "stage '%s' reads '%s', which the schedule does not compute", stage_name(b, s),
                   b->p->tensors.data[tensor].name);
-  VEC_PUSH(&b->reads, ((struct read){reader, producer, load}));
+  VEC_PUSH(&b->reads, ((struct read){consumer, producer, load}));
   return CANVAS_OK;
 }
 
-static canvas_status find_reads(struct binder *b, int reader, int expr) {
+static canvas_status find_reads(struct binder *b, int consumer, int expr) {
   const struct px_node *n = &b->p->nodes.data[expr];
   for (int i = 0; i < 3; i++)
-    if (n->arg[i] >= 0) TRY(find_reads(b, reader, n->arg[i]));
+    if (n->arg[i] >= 0) TRY(find_reads(b, consumer, n->arg[i]));
   if (n->op != PX_LOAD) return CANVAS_OK;
   for (int i = 0; i < b->p->tensors.data[n->tensor].rank; i++)
-    TRY(find_reads(b, reader, b->p->indices.data[n->first + i]));
-  return add_read(b, reader, expr);
+    TRY(find_reads(b, consumer, b->p->indices.data[n->first + i]));
+  return add_read(b, consumer, expr);
 }
 
 static canvas_status find_outputs(struct binder *b) {

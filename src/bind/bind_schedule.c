@@ -1,11 +1,11 @@
-/* Binding a schedule to its program: the table of contents. See loop_tree.h for what comes out; bind.h
+/* Binds a schedule to its program: the table of contents. loop_tree.h describes the result; bind.h
  * is shared by the files that do the work.
  */
 #include <stdlib.h>
 
 #include "bind/bind.h"
 
-/* What every number is needed for. */
+/* The steps that need every extent. */
 static canvas_status bind_numbers(struct binder *b) {
   TRY(check_regions(b));
   TRY(check_limits(b));
@@ -24,7 +24,7 @@ static canvas_status bind_all(struct binder *b) {
   TRY(bind_buffers(b));
   TRY(check_marks(b));
   TRY(check_loads(b));
-  if (b->tree->open) return CANVAS_OK;
+  if (b->tree->open_holes) return CANVAS_OK;
   loop_space_open(&b->space, b->tree);
   canvas_status status = bind_numbers(b);
   loop_space_close(&b->space);

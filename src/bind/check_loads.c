@@ -1,5 +1,5 @@
-/* Loads: what is loaded whatever the data lies in its tensor. A load under a condition that does not
- * prove it is marked, and code asks before it reads (tree->guarded).
+/* Loads: an unconditional load has to stay in its tensor for all data. A load under a condition
+ * that does not prove this is marked in tree->guarded: code checks the index first.
  */
 #include "bind/bind.h"
 
@@ -10,14 +10,14 @@ static void print_end(int64_t end, struct buf *text) {
     buf_printf(text, "%lld", (long long)end);
 }
 
-/* " (line 4, column 9 of the program)" */
+/* Prints " (line 4, column 9 of the program)". */
 static void print_place(const struct px_node *load, struct buf *text) {
   if (load->line)
     buf_printf(text, " (line %d, column %d of the program)", load->line, load->column);
 }
 
 static canvas_status out_of_range(const struct binder *b, const struct bound_stage *stage,
-                                  const struct px_escape *escape) {
+                                  const struct unsafe_load *escape) {
   const struct px_node *load = &b->p->nodes.data[escape->load];
   const struct program_tensor *to = &b->p->tensors.data[load->tensor];
   int index = b->p->indices.data[load->first + escape->index];
@@ -43,7 +43,7 @@ canvas_status check_loads(const struct binder *b) {
   b->tree->guarded = mem_alloc((size_t)b->p->nodes.count + 1);
   for (int i = 0; i < b->tree->count; i++) {
     const struct bound_stage *stage = &b->tree->stages[i];
-    struct px_escape escape = program_escape(b->p, stage->tensor, b->tree->guarded);
+    struct unsafe_load escape = program_find_unsafe_load(b->p, stage->tensor, b->tree->guarded);
     if (escape.load >= 0) return out_of_range(b, stage, &escape);
   }
   return CANVAS_OK;

@@ -1,15 +1,16 @@
-/* Regions: what a stage reads of another was computed since the loops that both share last moved.
+/* Regions: a consumer reads only what its producer computes in the same iteration of their shared
+ * loops.
  *
- * While the shared loops stand still, the producer has computed, along each of its axes, the parts
- * that no shared loop is: W values from s on, where s is what the shared loops make of the axis.
- * A read at index i is good if 0 <= i - s < W for all values of the reader's other loops. i is
- * written as a sum over the loops around the reader, so that what the shared ones contribute to i
- * and to s cancels; the rest is bounded by intervals.
+ * In one iteration of the shared loops the producer computes W values along each of its axes, from
+ * s on, where s is the contribution of the shared loops to the axis. A read at index i is legal if
+ * 0 <= i - s < W for all values of the consumer's other loops. i is an affine form over the loops
+ * around the consumer, so the shared loops cancel in i - s; intervals bound the rest.
  */
 #include "bind/bind.h"
 
-/* Takes what the shared loops make of the axis from the sum. How many values of the axis there are
- * for each of their steps: 0 if that cannot be said, -1 if they are the whole axis. */
+/* Subtracts the contribution of the shared loops from the sum. Returns W, the number of values that
+ * the producer computes in one iteration of them: 0 if unknown, -1 if no shared loop divides the
+ * axis. */
 static int64_t take_shared(const struct bound_stage *producer, int shared, int axis,
                            struct loop_space *space, struct affine *sum) {
   int64_t inside = 1, least = INT64_MAX;
@@ -30,16 +31,16 @@ static int64_t take_shared(const struct bound_stage *producer, int shared, int a
 
 static canvas_status not_computed(const struct binder *b, const struct read *r, int axis,
                                   struct px_range at, int64_t inside) {
-  const struct bound_stage *reader = &b->tree->stages[r->reader];
+  const struct bound_stage *consumer = &b->tree->stages[r->consumer];
   const struct bound_stage *producer = &b->tree->stages[r->producer];
   const struct px_node *load = &b->p->nodes.data[r->load];
   struct buf text = {0};
   program_print_expr(b->p, b->p->indices.data[load->first + axis], &text);
   canvas_status status = reject(
-      b, stage_place(b, reader),
+      b, stage_place(b, consumer),
       "stage '%s' reads '%s' at '%.100s' along axis '%s': from %lld to %lld while the loops around "
       "both stand still, and 0 to %lld are computed",
-      stage_name(b, reader), stage_name(b, producer), text.text,
+      stage_name(b, consumer), stage_name(b, producer), text.text,
       stage_tensor(b, producer)->axes[axis].name, (long long)at.low, (long long)at.high,
       (long long)inside - 1);
   buf_free(&text);
@@ -47,12 +48,12 @@ static canvas_status not_computed(const struct binder *b, const struct read *r, 
 }
 
 static canvas_status not_bounded(const struct binder *b, const struct read *r, int axis) {
-  const struct bound_stage *reader = &b->tree->stages[r->reader];
+  const struct bound_stage *consumer = &b->tree->stages[r->consumer];
   const struct bound_stage *producer = &b->tree->stages[r->producer];
-  return reject(b, stage_place(b, reader),
+  return reject(b, stage_place(b, consumer),
                 "stage '%s' reads '%s' along axis '%s' in a way that cannot be bounded while the "
                 "loops around both stand still",
-                stage_name(b, reader), stage_name(b, producer),
+                stage_name(b, consumer), stage_name(b, producer),
                 stage_tensor(b, producer)->axes[axis].name);
 }
 
@@ -64,12 +65,12 @@ static int shared_steps(const struct bound_stage *x, const struct bound_stage *y
 
 static canvas_status check_axis(const struct binder *b, const struct read *r,
                                 struct loop_space *space, int axis) {
-  const struct bound_stage *reader = &b->tree->stages[r->reader];
+  const struct bound_stage *consumer = &b->tree->stages[r->consumer];
   const struct bound_stage *producer = &b->tree->stages[r->producer];
   const struct px_node *load = &b->p->nodes.data[r->load];
   struct affine sum;
   bool known = loop_space_index(space, b->p->indices.data[load->first + axis], &sum);
-  int64_t inside = take_shared(producer, shared_steps(producer, reader), axis, space, &sum);
+  int64_t inside = take_shared(producer, shared_steps(producer, consumer), axis, space, &sum);
   if (inside < 0) return CANVAS_OK;
   if (!known || !inside) return not_bounded(b, r, axis);
   struct px_range at = affine_range(space->p, &sum, 0);
@@ -81,7 +82,7 @@ static canvas_status check_axis(const struct binder *b, const struct read *r,
 canvas_status check_regions(struct binder *b) {
   for (int i = 0; i < b->reads.count; i++) {
     const struct read *r = &b->reads.data[i];
-    loop_space_enter(&b->space, &b->tree->stages[r->reader]);
+    loop_space_enter(&b->space, &b->tree->stages[r->consumer]);
     for (int j = 0; j < stage_tensor(b, &b->tree->stages[r->producer])->rank; j++)
       TRY(check_axis(b, r, &b->space, j));
   }

@@ -1,4 +1,4 @@
-/* What a bound schedule costs: see features.h. */
+/* Counts of a bound schedule. See features.h. */
 #include "bind/features.h"
 
 #include <stdlib.h>
@@ -58,7 +58,7 @@ canvas_status features_of(canvas_context *ctx, const struct loop_tree *tree, str
                            .stages = mem_alloc(((size_t)tree->count + 1) * sizeof *out->stages)};
   footprints_open(tree, &prints);
   for (int i = 0; i < nodes; i++)
-    out->loops[i] = (struct loop_features){prints.times[i], prints.body[i]};
+    out->loops[i] = (struct loop_features){prints.iterations[i], prints.body[i]};
   for (int i = 0; i < tree->count && status == CANVAS_OK; i++) {
     status = stage_features(ctx, tree, &prints, i, &out->stages[i]);
     add_stage(&out->all, &out->stages[i]);

@@ -1,4 +1,4 @@
-/* What there is to do with a bound schedule, whoever made it. See loop_tree.h. */
+/* Functions of bound schedules beside binding. See loop_tree.h. */
 #include "bind/loop_tree.h"
 
 #include <stdlib.h>
@@ -40,7 +40,7 @@ int stage_step(const struct bound_stage *stage, int node) {
   return i;
 }
 
-int64_t step_room(const struct loop_tree *tree, const struct step *step) {
+int64_t step_padded_extent(const struct loop_tree *tree, const struct step *step) {
   const struct bound_loop *loop = &tree->loops[step->node];
   bool alone = tree->schedule->nodes.data[step->node].loop.count == 1;
   if (!(loop_marks(tree, step->node) & LOOP_VEC) || !alone) return step->extent;

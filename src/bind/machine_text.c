@@ -1,4 +1,4 @@
-/* The text of a machine: a row for each key. See machine.h. */
+/* The text of a machine: one row per key. See machine.h. */
 #include <stddef.h>
 #include <string.h>
 
@@ -8,38 +8,44 @@
 
 enum kind {
   NUMBER,
-  POWER, /* of two */
-  BYTES, /* a number, KiB, MiB or GiB */
-  WORDS, /* none, or words with commas: bits */
+  POWER, /* a power of two */
+  BYTES, /* a number with KiB, MiB, GiB or nothing */
+  WORDS, /* `none`, or words with commas: a bit each */
   SWITCH,
+  CHOICE, /* MACHINE_NO, MACHINE_YES */
   NAME
 };
 enum { WORDS_MOST = 4, SHOWN = 40 };
 
-#define BYTES_MOST (INT64_C(1) << 50)
-
-/* key               kind    where                                  least, most, without it  words */
+/* clang-format off */
 #define FIELD(name) offsetof(struct machine, name), sizeof((struct machine *)0)->name
 static const struct row {
   const char *key;
   enum kind kind;
   size_t offset, size;
-  int64_t least, most, otherwise; /* otherwise -1: it has to be there */
-  const char *words[WORDS_MOST];  /* of bits 1, 2, 4 */
+  int64_t least, most, otherwise;            /* otherwise -1: the key has to be there */
+  int64_t (*usual)(const struct machine *m); /* default of a fact, not printed; else NULL */
+  const char *words[WORDS_MOST];             /* of bits 1, 2, 4 */
 } rows[] = {
-    {"vector_bytes", POWER, FIELD(vector_bytes), 16, 64, -1, {0}},
-    {"vector_registers", NUMBER, FIELD(registers), 1, 256, -1, {0}},
-    {"fma", SWITCH, FIELD(fma), 0, 1, 0, {0}},
-    {"bf16", WORDS, FIELD(bf16), 0, 3, 0, {"convert", "dot"}},
-    {"tiles", WORDS, FIELD(tiles), 0, 7, 0, {"int8", "bf16", "fp16"}},
-    {"line", POWER, FIELD(line), 16, 1024, 64, {0}},
-    {"l1", BYTES, FIELD(l1), 1, BYTES_MOST, -1, {0}},
-    {"l2", BYTES, FIELD(l2), 1, BYTES_MOST, -1, {0}},
-    {"l3", BYTES, FIELD(l3), 0, BYTES_MOST, 0, {0}},
-    {"cores", NUMBER, FIELD(cores), 1, 1 << 20, 1, {0}},
-    {"memory", BYTES, FIELD(memory), 1, BYTES_MOST, -1, {0}},
-    {"target", NAME, FIELD(target), 0, 0, 0, {0}},
+    /* key              kind    where              least, most, without it */
+    {"vector_bytes",     POWER,  FIELD(vector_bytes), 16, 64,         -1, NULL, {0}},
+    {"vector_registers", NUMBER, FIELD(registers),     1, 256,        -1, NULL, {0}},
+    {"fma",              SWITCH, FIELD(fma),           0, 1,           0, NULL, {0}},
+    {"bf16",             WORDS,  FIELD(bf16),          0, 3,           0, NULL, {"convert", "dot"}},
+    {"tiles",            WORDS,  FIELD(tiles),         0, 7,           0, NULL, {"int8", "bf16", "fp16"}},
+    {"line",             POWER,  FIELD(line),         16, 1024,       64, NULL, {0}},
+    {"l1",               BYTES,  FIELD(l1),            1, BYTES_MOST, -1, NULL, {0}},
+    {"l2",               BYTES,  FIELD(l2),            1, BYTES_MOST, -1, NULL, {0}},
+    {"l3",               BYTES,  FIELD(l3),            0, BYTES_MOST,  0, NULL, {0}},
+    {"cores",            NUMBER, FIELD(cores),         1, 1 << 20,     1, NULL, {0}},
+    {"memory",           BYTES,  FIELD(memory),        1, BYTES_MOST, -1, NULL, {0}},
+    {"target",           NAME,   FIELD(target),        0, 0,           0, NULL, {0}},
+#define X(fact, kind, otherwise, least, most, ...) \
+    {#fact, kind, FIELD(fact), least, most, 0, machine_usual_##fact, {0}},
+    MACHINE_FACTS(X)
+#undef X
 };
+/* clang-format on */
 enum { ROWS = sizeof rows / sizeof *rows };
 
 static const struct unit {
@@ -48,7 +54,7 @@ static const struct unit {
 } units[] = {{"GiB", 30}, {"MiB", 20}, {"KiB", 10}};
 enum { UNITS = sizeof units / sizeof *units };
 
-/* Fields are int or int64_t. */
+/* Reads a field, which is an int or an int64_t. */
 static int64_t number_of(const struct row *row, const struct machine *m) {
   const char *at = (const char *)m + row->offset;
   int64_t large;
@@ -64,6 +70,13 @@ static void set_number(const struct row *row, struct machine *m, int64_t value) 
     memcpy(at, &value, sizeof value);
   else
     memcpy(at, &small, sizeof small);
+}
+
+/* Whether a fact is not stated, or is stated with its default value. */
+static bool has_default(const struct row *row, const struct machine *m) {
+  if (!row->usual) return false;
+  int64_t value = number_of(row, m);
+  return value == 0 || value == row->usual(m);
 }
 
 /* ---- printing -------------------------------------------------------------------------------- */
@@ -92,6 +105,7 @@ static void print_value(const struct row *row, int64_t value, struct buf *out) {
     case BYTES: print_bytes(value, out); break;
     case WORDS: print_words(row, value, out); break;
     case SWITCH: buf_puts(out, value ? "yes" : "no"); break;
+    case CHOICE: buf_puts(out, value == MACHINE_YES ? "yes" : "no"); break;
     default: buf_printf(out, "%lld", (long long)value);
   }
 }
@@ -99,6 +113,7 @@ static void print_value(const struct row *row, int64_t value, struct buf *out) {
 void machine_print(const struct machine *machine, struct buf *out) {
   buf_printf(out, "canvas 1\nmachine %s\n", machine->name);
   for (int i = 0; i < ROWS; i++) {
+    if (has_default(&rows[i], machine)) continue;
     buf_printf(out, "%s ", rows[i].key);
     if (rows[i].kind == NAME)
       buf_puts(out, machine->target);
@@ -125,7 +140,7 @@ static bool is_name(const struct token *t) {
   return t->length > 0;
 }
 
-/* A word of letters, digits and ._+- : it stands in the words that a compiler is called with. */
+/* Parses a word of letters, digits and ._+- : it becomes a part of the compiler's command line. */
 static canvas_status parse_name(struct lexer *lx, const char *what, char out[MACHINE_NAME]) {
   if (lx->token.kind == TOKEN_END || lx->token.kind == TOKEN_NEWLINE)
     return lexer_unexpected(lx, what);
@@ -141,7 +156,7 @@ static canvas_status parse_name(struct lexer *lx, const char *what, char out[MAC
   return CANVAS_OK;
 }
 
-/* KiB, MiB, GiB or nothing after a number. */
+/* Parses KiB, MiB, GiB or nothing after a number. */
 static canvas_status parse_unit(struct lexer *lx, int *shift) {
   const struct token t = lx->token;
   *shift = 0;
@@ -204,6 +219,10 @@ static canvas_status parse_value(struct lexer *lx, const struct row *row, struct
     case NAME: return parse_name(lx, row->key, m->target);
     case WORDS: TRY(parse_words(lx, row, &value)); break;
     case SWITCH: TRY(parse_switch(lx, &value)); break;
+    case CHOICE:
+      TRY(parse_switch(lx, &value));
+      value = value ? MACHINE_YES : MACHINE_NO;
+      break;
     default: TRY(parse_number(lx, row, &value));
   }
   set_number(row, m, value);
@@ -241,10 +260,12 @@ static canvas_status parse_head(struct lexer *lx, struct machine *m) {
   return lexer_end_line(lx, "after the name");
 }
 
-/* What was left away has its usual value, or is missed. */
+/* Sets the defaults of missing keys, or fails for a required one. A fact stated with its default
+ * value is dropped, so that equal machines have equal texts. */
 static canvas_status complete(struct lexer *lx, const bool seen[ROWS], struct machine *m) {
   for (int i = 0; i < ROWS; i++) {
-    if (seen[i]) continue;
+    if (has_default(&rows[i], m)) set_number(&rows[i], m, 0);
+    if (seen[i] || rows[i].usual) continue;
     if (rows[i].otherwise < 0)
       return lexer_fail(lx, &lx->token, "machine '%s' has no %s", m->name, rows[i].key);
     if (rows[i].kind == NAME)

@@ -1,12 +1,13 @@
-/* Which buffers can be variables: those whose places are all constants, where they are written and
- * wherever they are read, once what is unrolled is unrolled.
+/* Which buffers can be variables: those whose indices are constants after unrolling, in every store
+ * and load.
  *
- * In vectors the places of a variable are (outer * lanes + lane) * lane_stride + inner, with
- * constants outer and inner < lane_stride: the same wherever it is used.
+ * A vector variable holds the places (outer * lanes + lane) * lane_stride + inner, with constants
+ * outer and inner < lane_stride. Lanes and lane_stride are the same in every use.
  */
 #include "bind/bind.h"
 
-/* The loop stands in a place with this coefficient: it must be unrolled, or count the lanes. */
+/* Checks a loop that a place depends on with this coefficient: it has to be unrolled. A vec loop
+ * sets the lanes. */
 static bool take_step(const struct binder *b, const struct step *step, int64_t coef,
                       struct named_places *here) {
   const struct bound_loop *loop = &b->tree->loops[step->node];
@@ -18,7 +19,7 @@ static bool take_step(const struct binder *b, const struct step *step, int64_t c
   return true;
 }
 
-/* What the unrolled loops add to a place within one vector, at most. */
+/* The maximum offset that unrolled loops add to a place inside one vector. */
 static int64_t inner_place(const struct binder *b, const struct bound_stage *at,
                            const struct affine *place, int64_t vector) {
   int64_t inner = place->constant % vector;
@@ -53,19 +54,19 @@ static bool constant_place(const struct binder *b, const struct bound_stage *at,
   return true;
 }
 
-/* Every load of the tensor below the expression has a constant place. */
-static bool constant_loads(const struct binder *b, const struct bound_stage *reader, int expr,
+/* Whether every load of the tensor in the expression has a constant place. */
+static bool constant_loads(const struct binder *b, const struct bound_stage *consumer, int expr,
                            int tensor, struct named_places *places) {
   const struct program *p = b->space.p;
   if (expr < 0) return true;
   const struct px_node *n = &p->nodes.data[expr];
   if (n->op == PX_LOAD) {
     int place = p->indices.data[n->first];
-    return (n->tensor != tensor || constant_place(b, reader, place, places)) &&
-           constant_loads(b, reader, place, tensor, places);
+    return (n->tensor != tensor || constant_place(b, consumer, place, places)) &&
+           constant_loads(b, consumer, place, tensor, places);
   }
   for (int i = 0; i < 3; i++)
-    if (!constant_loads(b, reader, n->arg[i], tensor, places)) return false;
+    if (!constant_loads(b, consumer, n->arg[i], tensor, places)) return false;
   return true;
 }
 
@@ -76,12 +77,12 @@ bool find_named_places(struct binder *b, const struct bound_stage *stage,
   bool constant = constant_place(b, stage, space_place(&b->space, stage), places);
   for (int i = 0, last = -1; constant && i < b->reads.count; i++) {
     const struct read *r = &b->reads.data[i];
-    const struct bound_stage *reader = &b->tree->stages[r->reader];
-    if (&b->tree->stages[r->producer] != stage || r->reader == last) continue;
-    last = r->reader;
-    loop_space_enter(&b->space, reader);
-    int body = space_expr(&b->space, reader, stage_tensor(b, reader)->body);
-    constant = !b->space.p->failed && constant_loads(b, reader, body, stage->tensor, places);
+    const struct bound_stage *consumer = &b->tree->stages[r->consumer];
+    if (&b->tree->stages[r->producer] != stage || r->consumer == last) continue;
+    last = r->consumer;
+    loop_space_enter(&b->space, consumer);
+    int body = space_expr(&b->space, consumer, stage_tensor(b, consumer)->body);
+    constant = !b->space.p->failed && constant_loads(b, consumer, body, stage->tensor, places);
   }
   return constant && !b->space.p->failed;
 }

@@ -1,5 +1,5 @@
-/* The variables of a function's code, and where buffers are declared and allocated. See build.h. */
-#include "code/build.h"
+/* The variables of a function's code, and where buffers are declared and allocated. See build_parts.h. */
+#include "code/build_parts.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -73,8 +73,8 @@ static int own(struct builder *b, const char *name, enum code_storage storage,
 /* What lies behind the elements of a row that takes whole vectors is nobody's. */
 static void give_rows(struct builder *b, const struct bound_stage *bound, int variable) {
   const struct buffer_axis *last = bound->layout + bound->dims - 1;
-  if (bound->dims == 0 || last->room == last->extent) return;
-  b->code->variables.data[variable].row = last->room;
+  if (bound->dims == 0 || last->padded_extent == last->extent) return;
+  b->code->variables.data[variable].row = last->padded_extent;
   b->code->variables.data[variable].used = last->extent;
 }
 

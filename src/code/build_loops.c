@@ -1,5 +1,5 @@
-/* The walk over a bound tree: loops, the conditions around them, parallel regions. See build.h. */
-#include "code/build.h"
+/* The walk over a bound tree: loops, the conditions around them, parallel regions. See build_parts.h. */
+#include "code/build_parts.h"
 
 /* ---- loops ---- */
 
@@ -84,7 +84,7 @@ static void tiles(struct builder *b, int node, int level, int64_t extent, int64_
     int64_t whole = base.high + inner < size ? (size - base.high - inner + weight - 1) / weight : 0;
     if (alive > extent) alive = extent;
     if (alive > *some) *some = alive;
-    bool peels = b->tree->loops[node].peels && bound->how[axis] == TAIL_PEEL;
+    bool peels = b->tree->loops[node].peels && bound->tail_kind[axis] == TAIL_PEEL;
     if (peels && whole < *full) *full = whole;
   }
 }

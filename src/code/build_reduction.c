@@ -1,7 +1,7 @@
 /* Where the accumulators of reductions begin and end: the loops of a stage that do not reduce, around
- * a statement of that phase. See build.h.
+ * a statement of that phase. See build_parts.h.
  */
-#include "code/build.h"
+#include "code/build_parts.h"
 
 /* The loops of a stage from `step` on that do not reduce, around a statement of that phase. */
 static void nest(struct builder *b, int stage, int step, enum phase phase);
@@ -78,19 +78,20 @@ static void nest(struct builder *b, int stage, int step, enum phase phase) {
 void build_begin_sums(struct builder *b, int stage) {
   const struct bound_stage *bound = &b->tree->stages[stage];
   const struct stage_plan *plan = &b->stages[stage];
-  const struct stored *h = bound->direct ? &plan->value : &plan->sum;
+  const struct stored *h = bound->accumulates_in_value ? &plan->value : &plan->sum;
   enum program_reducer reducer = b->program->tensors.data[bound->tensor].reducer;
-  if (bound->direct ? bound->declares_init : h->at.kind == STORAGE_NAMED) {
+  if (bound->accumulates_in_value ? bound->declares_init : h->at.kind == STORAGE_NAMED) {
     int lanes = h->at.per_lane ? b->lanes : h->at.lanes;
     build_declare(b, h, build_start_value(b, reducer, h->at.dtype, lanes));
     return;
   }
-  if (!bound->direct) build_declare(b, h, -1);
+  if (!bound->accumulates_in_value) build_declare(b, h, -1);
   nest(b, stage, stage_step(bound, bound->start), PHASE_INIT);
 }
 
 void build_end_sums(struct builder *b, int stage) {
   const struct bound_stage *bound = &b->tree->stages[stage];
   bool mean = b->program->tensors.data[bound->tensor].reducer == REDUCE_MEAN;
-  if (mean || !bound->direct) nest(b, stage, stage_step(bound, bound->start), PHASE_FINALIZE);
+  if (mean || !bound->accumulates_in_value)
+    nest(b, stage, stage_step(bound, bound->start), PHASE_FINALIZE);
 }

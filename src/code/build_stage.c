@@ -1,11 +1,11 @@
 /* One point of a stage: the statement that computes it, and those that begin and end a reduction.
- * See build.h.
+ * See build_parts.h.
  *
  * In a vec loop a statement is one of vectors; where what it writes is not contiguous, its lanes are
  * stored one by one, and what has no form in vectors at all is a loop over the lanes. Of the last vector
  * of an axis so many lanes are loaded and stored as there are (build_beyond.c).
  */
-#include "code/build.h"
+#include "code/build_parts.h"
 
 #include <math.h>
 
@@ -107,7 +107,7 @@ static int divisor(struct builder *b, const struct statement *s) {
 
 /* What the accumulators came to. */
 static int final_value(struct builder *b, const struct statement *s) {
-  const struct stored *from = s->bound->direct ? &s->plan->value : &s->plan->sum;
+  const struct stored *from = s->bound->accumulates_in_value ? &s->plan->value : &s->plan->sum;
   int sum = code_convert(b->code, build_stored(b, from, s->sum_place), b->computed);
   if (s->t->reducer != REDUCE_MEAN) return sum;
   int points = divisor(b, s);
@@ -240,8 +240,8 @@ static bool has_vector(struct builder *b, const struct statement *s) {
   if (counted(s) || rounds(s)) return false;
   if (s->phase == PHASE_UPDATE) return build_form(b, s->body) != FORM_GATHER;
   return s->phase == PHASE_INIT ||
-         build_storage_form(b, s->bound->direct ? &s->plan->value : &s->plan->sum, s->sum_place) ==
-             FORM_VECTOR;
+         build_storage_form(b, s->bound->accumulates_in_value ? &s->plan->value : &s->plan->sum,
+                            s->sum_place) == FORM_VECTOR;
 }
 
 static void put_guarded(struct builder *b, const struct statement *s, int condition) {
@@ -338,11 +338,12 @@ static struct statement statement_of(struct builder *b, int stage, enum phase ph
   struct statement s = {
       .bound = &b->tree->stages[stage], .plan = &b->stages[stage], .phase = phase};
   s.t = &b->program->tensors.data[s.bound->tensor];
-  bool sums = s.bound->start >= 0 && !s.bound->direct && phase != PHASE_FINALIZE;
+  bool sums = s.bound->start >= 0 && !s.bound->accumulates_in_value && phase != PHASE_FINALIZE;
   s.to = sums ? &s.plan->sum : &s.plan->value;
   s.place = sums ? space_sum_place(&b->space, s.bound) : space_place(&b->space, s.bound);
-  s.sum_place =
-      s.bound->direct || phase != PHASE_FINALIZE ? s.place : space_sum_place(&b->space, s.bound);
+  s.sum_place = s.bound->accumulates_in_value || phase != PHASE_FINALIZE
+                    ? s.place
+                    : space_sum_place(&b->space, s.bound);
   s.body = phase == PHASE_UPDATE ? space_expr(&b->space, s.bound, s.t->body) : -1;
   return s;
 }
@@ -350,7 +351,7 @@ static struct statement statement_of(struct builder *b, int stage, enum phase ph
 /* The condition under which the statement runs at all: not that of what nobody sees. */
 static int condition_of(struct builder *b, struct statement *s, int stage,
                         const struct beyond *beyond) {
-  bool begins = s->phase == PHASE_INIT && !s->bound->direct;
+  bool begins = s->phase == PHASE_INIT && !s->bound->accumulates_in_value;
   bool unseen = build_is_private(s->to) && !counted(s);
   if (begins || (unseen && build_body_beyond(b, stage, beyond, &s->body))) return beyond->always;
   return px_and(b->px, beyond->always, beyond->rows);
@@ -385,7 +386,7 @@ static void put_statement(struct builder *b, int stage, enum phase phase) {
 
 void build_statement(struct builder *b, int stage, enum phase phase) {
   int nodes = b->px->nodes.count, indices = b->px->indices.count;
-  b->computed = b->tree->stages[stage].computed;
+  b->computed = b->tree->stages[stage].compute_dtype;
   b->known.count = 0;
   put_statement(b, stage, phase);
   b->first = -1;

@@ -1,4 +1,4 @@
-/* A bound schedule in words and numbers: see explain.h. */
+/* Prints a bound schedule as a table. See explain.h. */
 #include "explain/explain.h"
 
 #include <stdio.h>
@@ -6,11 +6,13 @@
 #include <string.h>
 
 #include "base/saturating.h"
-#include "program/program_cost.h"
 #include "bind/bind.h"
 #include "bind/features.h"
+#include "cost/schedule_cost.h"
+#include "program/program_cost.h"
 
-/* ---- tables: cells in rows, the first column to the left, the others to the right -------------- */
+/* ---- tables: cells in rows, the first column to the left, the others to the right
+ * -------------- */
 
 enum { COLUMNS = 9 };
 
@@ -82,7 +84,7 @@ static void add_bytes(struct table *t, int64_t bytes) {
   add_cell(t, &cell);
 }
 
-/* 9999, 12.3 k, 48.3 G */
+/* Formats a count: 9999, 12.3 k, 48.3 G. */
 static void add_amount(struct table *t, int64_t count) {
   static const char *const units[] = {"", " k", " M", " G", " T", " P", " E"};
   struct buf cell = {0};
@@ -113,7 +115,7 @@ void schedule_loop_text(const struct schedule *s, const struct schedule_loop *lo
 
 struct explainer {
   const struct loop_tree *tree;
-  const struct features *f; /* NULL: holes are open */
+  const struct features *f; /* NULL if the tree has open holes */
   struct table *t;
 };
 
@@ -135,7 +137,7 @@ static void add_steps(const struct explainer *e, int node) {
 
 static void add_body(const struct explainer *e, int node) {
   if (!e->f) return;
-  add_count(e->t, e->f->loops[node].times);
+  add_count(e->t, e->f->loops[node].iterations);
   add_bytes(e->t, e->f->loops[node].bytes);
   add_fit(e, node);
 }
@@ -185,7 +187,7 @@ static void print_loops(const struct loop_tree *tree, const struct features *f, 
 
 /* ---- stages -------------------------------------------------------------------------------- */
 
-/* "8 vector registers of 16", "1 register", "32 KiB on the stack" */
+/* Prints storage: "8 vector registers of 16", "1 register", "32 KiB on the stack". */
 static void print_storage(const struct storage *s, struct buf *out) {
   if (s->kind == STORAGE_NAMED) {
     long long variables = storage_variables(s);
@@ -200,14 +202,14 @@ static void print_storage(const struct storage *s, struct buf *out) {
                                           : " output");
 }
 
-/* "[k:576][yi:14] 32 KiB on the stack, sums: 8 registers" */
+/* Prints the buffer of a stage: "[k:576][yi:14] 32 KiB on the stack, sums: 8 registers". */
 static void add_buffer(const struct loop_tree *tree, const struct bound_stage *s, struct table *t) {
   const struct program_tensor *tensor = &tree->program->tensors.data[s->tensor];
   struct buf cell = {0};
   for (int i = 0; i < s->dims && !s->dead; i++) {
     const struct buffer_axis *d = &s->layout[i];
     buf_printf(&cell, "[%s:%lld", tensor->axes[d->axis].name, (long long)d->extent);
-    if (d->room > d->extent) buf_printf(&cell, " of %lld", (long long)d->room);
+    if (d->padded_extent > d->extent) buf_printf(&cell, " of %lld", (long long)d->padded_extent);
     buf_puts(&cell, "]");
   }
   buf_puts(&cell, s->dims && !s->dead ? " " : "");
@@ -279,16 +281,28 @@ static void print_head(const struct loop_tree *tree, struct buf *out) {
   buf_puts(out, " L2\n\n");
 }
 
-canvas_status schedule_explain(canvas_context *ctx, const struct loop_tree *tree, struct buf *out) {
+static canvas_status explain_time(canvas_context *ctx, const struct loop_tree *tree,
+                                  const struct rates *rates, struct buf *out) {
+  struct schedule_cost cost;
+  TRY(cost_of_stages(ctx, tree, rates, &cost));
+  buf_puts(out, "\n");
+  cost_print(tree, rates, &cost, out);
+  cost_free(&cost);
+  return CANVAS_OK;
+}
+
+canvas_status schedule_explain(canvas_context *ctx, const struct loop_tree *tree,
+                               const struct rates *rates, struct buf *out) {
   struct features f;
   print_head(tree, out);
   if (tree->warnings.count) {
     loop_tree_print_warnings(tree, out);
     buf_puts(out, "\n");
   }
-  if (tree->open) {
+  if (tree->open_holes) {
     print_loops(tree, NULL, out);
-    buf_printf(out, "\n%d hole%s: numbers tell the rest\n", tree->open, tree->open > 1 ? "s" : "");
+    buf_printf(out, "\n%d hole%s: numbers tell the rest\n", tree->open_holes,
+               tree->open_holes > 1 ? "s" : "");
     return CANVAS_OK;
   }
   canvas_status status = features_of(ctx, tree, &f);
@@ -298,5 +312,5 @@ canvas_status schedule_explain(canvas_context *ctx, const struct loop_tree *tree
     print_stages(tree, &f, out);
   }
   features_free(&f);
-  return status;
+  return status == CANVAS_OK ? explain_time(ctx, tree, rates, out) : status;
 }

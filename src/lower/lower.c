@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "primitive/lowering.h"
-#include "program/program_edit.h"
+#include "rewrite/program_edit.h"
 
 /* Elements of a pooling window along one axis: min(s, size - at*s). */
 static int window_size(struct program *p, int at, int64_t s, int64_t size) {
@@ -108,7 +108,7 @@ canvas_status lower_binding(canvas_context *ctx, const struct kernel *k, const s
   int tensors[KERNEL_NODES_MAX];
   struct program *nodes;
   TRY(lower_nodes(ctx, k, b, batch, &nodes, tensors));
-  if (program_inline_moves(ctx, nodes, out) == CANVAS_OK)
+  if (program_inline_data_movement(ctx, nodes, out) == CANVAS_OK)
     program_free(nodes);
   else
     *out = nodes; /* an index that would be too long stays a stage */

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "transform/default.h"
-#include "transform/prepare.h"
-#include "tune/schedule_cost.h"
+#include "autoschedule/default.h"
+#include "cost/schedule_cost.h"
+#include "prepare/prepare.h"
 
 struct fuse_costs fuse_costs_open(const struct machine *machine) {
   struct fuse_costs c = {.machine = *machine};

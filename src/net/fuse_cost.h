@@ -8,8 +8,8 @@
 #define CANVAS_NET_FUSE_COST_H
 
 #include "base/name_table.h"
+#include "cost/rates.h"
 #include "program/program.h"
-#include "tune/rates.h"
 
 /* What was predicted, by the programs' text. */
 struct fuse_costs {

@@ -5,8 +5,9 @@
 #include <stdlib.h>
 
 #include "program/affine.h"
-#include "program/program_edit.h"
-#include "program/program_rebuild.h"
+#include "program/program_facts.h"
+#include "rewrite/program_edit.h"
+#include "rewrite/program_rebuild.h"
 
 enum {
   STAGES = 64,     /* of a program that is made of two */
@@ -89,7 +90,7 @@ static int operations(const struct program *p, int expr) {
 
 static bool is_move(const struct program *p, int stage) {
   const struct px_node *n = &p->nodes.data[p->tensors.data[stage].body];
-  while (n->op == PX_SELECT && asks_indices(p, n->arg[0]) &&
+  while (n->op == PX_SELECT && is_index_condition(p, n->arg[0]) &&
          p->nodes.data[n->arg[2]].op == PX_NUMBER)
     n = &p->nodes.data[n->arg[1]];
   return n->op == PX_LOAD;

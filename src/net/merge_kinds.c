@@ -90,8 +90,8 @@ static bool moves_data(const struct program *p, int expr, int *loads) {
   const struct px_node *n = &p->nodes.data[expr];
   if (n->op == PX_LOAD) return ++*loads == 1;
   if (n->op == PX_NUMBER) return true;
-  return n->op == PX_SELECT && asks_indices(p, n->arg[0]) && moves_data(p, n->arg[1], loads) &&
-         moves_data(p, n->arg[2], loads);
+  return n->op == PX_SELECT && is_index_condition(p, n->arg[0]) &&
+         moves_data(p, n->arg[1], loads) && moves_data(p, n->arg[2], loads);
 }
 
 bool program_moves(const struct program *p) {

@@ -7,7 +7,7 @@
  *
  * Each program is one function, however many calls of it there are, in however many programs of the
  * network its text stands. What calls make of weights alone, and what a program makes of its constant
- * inputs (transform/prepare.h), NAME_load leaves in `packed`. Values and the workspaces of the functions
+ * inputs (prepare/prepare.h), NAME_load leaves in `packed`. Values and the workspaces of the functions
  * lie in `arena`, as memory_plan.h says. Both are the caller's, at multiples of 64 bytes; nothing else is
  * asked for in NAME_run, but by threads whose loops need buffers of their own.
  *
@@ -21,7 +21,7 @@
 #define CANVAS_NET_NETWORK_CODE_H
 
 #include "net/memory_plan.h"
-#include "transform/prepare.h"
+#include "prepare/prepare.h"
 #include "tune/log.h"
 
 struct network_options {

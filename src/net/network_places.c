@@ -27,7 +27,7 @@ static void find_read(const struct network_code *code, bool *read) {
     const struct net_call *call = &n->calls.data[c];
     const struct prepared *p = form_of(code, c)->prepared;
     for (int i = 0; i < call->arguments.count && !code->calls[c].constant; i++)
-      read[call->arguments.data[i]] |= !p || p->rest.takes[i];
+      read[call->arguments.data[i]] |= !p || p->rest.uses_input[i];
   }
   for (int i = 0; i < n->outputs.count; i++) read[n->outputs.data[i]] = true;
 }
@@ -72,7 +72,8 @@ static int prepared_before(const struct network_code *code, int call) {
   for (int c = 0; c < call; c++) {
     bool same = code->form_of[c] == code->form_of[call] && code->calls[c].prepares;
     for (int i = 0; same && i < calls[call].arguments.count; i++)
-      same = !p->prepare.takes[i] || calls[c].arguments.data[i] == calls[call].arguments.data[i];
+      same =
+          !p->prepare.uses_input[i] || calls[c].arguments.data[i] == calls[call].arguments.data[i];
     if (same) return c;
   }
   return -1;

@@ -1,9 +1,9 @@
 /* A schedule for a program of a network: the best of a log, or the default one. See network_code.h. */
 #include <stdlib.h>
 
+#include "autoschedule/default.h"
 #include "net/network_code.h"
 #include "program/program_cost.h"
-#include "transform/default.h"
 
 /* ---- threads --------------------------------------------------------------------------------- */
 

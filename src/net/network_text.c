@@ -77,7 +77,7 @@ static void put_call(const struct network_code *code, int call, struct buf *out)
   bool load = how->constant;
   buf_printf(out, "%s(", function_of(code, call));
   for (int i = 0; i < c->arguments.count; i++)
-    if (!p || p->rest.takes[i]) put_tensor(code, c->arguments.data[i], load, out);
+    if (!p || p->rest.uses_input[i]) put_tensor(code, c->arguments.data[i], load, out);
   put_memory(PLACE_PACKED, how->packed, load, out);
   for (int i = 0; i < c->results.count; i++) put_tensor(code, c->results.data[i], load, out);
   put_memory(load ? PLACE_SCRATCH : PLACE_ARENA, how->workspace, load, out);
@@ -90,7 +90,7 @@ static void put_prepare(const struct network_code *code, int call, struct buf *o
   const struct prepared *p = form_of(code, call)->prepared;
   buf_printf(out, "%s_prepare(", function_of(code, call));
   for (int i = 0; i < c->arguments.count; i++)
-    if (p->prepare.takes[i]) put_tensor(code, c->arguments.data[i], true, out);
+    if (p->prepare.uses_input[i]) put_tensor(code, c->arguments.data[i], true, out);
   put_memory(PLACE_PACKED, how->packed, true, out);
   put_memory(PLACE_SCRATCH, how->prepare_workspace, true, out);
   buf_puts(out, ")");

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "code/pipeline.h"
 #include "emit/print_c.h"
 #include "net/network_code.h"
 
@@ -137,11 +138,11 @@ static void put_declaration(const struct network_code *code, struct net_unit *u)
   struct buf out = {0};
   if (p) {
     buf_printf(&out, "int %s_prepare(", u->function);
-    put_types(form->edited, p->prepare.takes, true, true, u->prepare_workspace, &out);
+    put_types(form->edited, p->prepare.uses_input, true, true, u->prepare_workspace, &out);
     buf_puts(&out, ");\n");
   }
   buf_printf(&out, "int %s(", u->function);
-  put_types(form->edited, p ? p->rest.takes : NULL, p != NULL, false, u->workspace, &out);
+  put_types(form->edited, p ? p->rest.uses_input : NULL, p != NULL, false, u->workspace, &out);
   buf_puts(&out, ");\n");
   u->declaration = buf_take(&out);
 }
@@ -152,10 +153,19 @@ static bool *shared_of_rest(const struct net_form *form, const struct net_unit *
   int outputs = form->edited->outputs.count, at = 0;
   bool *shared = mem_alloc((size_t)(inputs + packed + outputs) + 1);
   for (int i = 0; i < inputs; i++)
-    if (!form->prepared || form->prepared->rest.takes[i]) shared[at++] = u->shared[i];
+    if (!form->prepared || form->prepared->rest.uses_input[i]) shared[at++] = u->shared[i];
   at += packed;
   for (int i = 0; i < outputs; i++) shared[at++] = u->shared[inputs + i];
   return shared;
+}
+
+static canvas_status emit_tree(canvas_context *ctx, const struct loop_tree *tree,
+                               const struct emit_options *options, struct buf *text) {
+  struct code *code;
+  TRY(pipeline_run(ctx, tree, NULL, &code));
+  canvas_status status = emit_c(ctx, code, tree, options, text);
+  code_free(code);
+  return status;
 }
 
 static canvas_status emit_prepare(canvas_context *ctx, const struct prepared *p, struct net_unit *u,
@@ -165,7 +175,7 @@ static canvas_status emit_prepare(canvas_context *ctx, const struct prepared *p,
   buf_printf(&name, "%s_prepare", u->function);
   const struct emit_options options = {
       .function = name.text, .packed = &packed, .local = local, .workspace = &u->prepare_workspace};
-  canvas_status status = emit_c(ctx, p->prepare.tree, &options, text);
+  canvas_status status = emit_tree(ctx, p->prepare.tree, &options, text);
   buf_puts(text, "\n");
   buf_free(&name);
   return status;
@@ -184,7 +194,7 @@ static canvas_status emit_unit(canvas_context *ctx, struct network_code *code, s
                                        .local = local,
                                        .workspace = &u->workspace};
   canvas_status status = p ? emit_prepare(ctx, p, u, local, &text) : CANVAS_OK;
-  if (status == CANVAS_OK) status = emit_c(ctx, p ? p->rest.tree : form->tree, &options, &text);
+  if (status == CANVAS_OK) status = emit_tree(ctx, p ? p->rest.tree : form->tree, &options, &text);
   mem_free(shared);
   if (status == CANVAS_OK) put_declaration(code, u);
   u->text = buf_take(&text);

@@ -21,7 +21,8 @@
 #include "net/call_maker.h"
 #include "net/passes.h"
 #include "program/affine.h"
-#include "program/program_rebuild.h"
+#include "program/program_facts.h"
+#include "rewrite/program_rebuild.h"
 
 /* ---- what a normalisation is ------------------------------------------------------------------ */
 
@@ -271,7 +272,7 @@ static int below(const struct network *n, struct linear *l, int stage) {
   }
   if (body->op == PX_ADD && l->bias < 0) return -1;
   if (load->op != PX_LOAD || !is_own_element(l->p, load, t->rank)) return -1;
-  return is_read_by_one(l->p, load->tensor, stage) ? load->tensor : -1;
+  return is_only_consumer(l->p, load->tensor, stage) ? load->tensor : -1;
 }
 
 static bool find_linear(const struct network *n, int value, int channel, struct linear *l) {

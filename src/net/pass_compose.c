@@ -24,7 +24,7 @@
 #include "net/merge_calls.h"
 #include "net/passes.h"
 #include "program/affine.h"
-#include "program/program_rebuild.h"
+#include "program/program_facts.h"
 
 /* The two sums in a call. */
 struct composition {
@@ -67,7 +67,7 @@ static bool is_constant(const struct program *p, int expr, const bool *constant)
 static bool is_moved(const struct program *p, int expr) {
   const struct px_node *n = &p->nodes.data[expr];
   if (n->op == PX_LOAD || n->op == PX_NUMBER) return true;
-  return n->op == PX_SELECT && asks_indices(p, n->arg[0]) && is_moved(p, n->arg[1]) &&
+  return n->op == PX_SELECT && is_index_condition(p, n->arg[0]) && is_moved(p, n->arg[1]) &&
          is_moved(p, n->arg[2]);
 }
 
@@ -102,7 +102,7 @@ static int below_bias(struct composition *c, const bool *constant) {
     if (load->op != PX_LOAD || !is_constant(c->p, n->arg[1 - i], constant)) continue;
     if (!stage_maps(c->p, c->middle, load->tensor)) continue;
     c->bias = n->arg[1 - i];
-    return is_read_by_one(c->p, load->tensor, c->middle) ? load->tensor : -1;
+    return is_only_consumer(c->p, load->tensor, c->middle) ? load->tensor : -1;
   }
   return -1;
 }
@@ -128,7 +128,8 @@ static bool find_pair(struct composition *c, const bool *constant) {
   c->load = loaded;
   c->middle = load->tensor;
   c->bias = -1;
-  if (!is_read_by_one(p, c->middle, c->outer) || p->tensors.data[c->middle].is_input) return false;
+  if (!is_only_consumer(p, c->middle, c->outer) || p->tensors.data[c->middle].is_input)
+    return false;
   c->inner = p->tensors.data[c->middle].reductions ? c->middle : below_bias(c, constant);
   if (c->inner < 0 || !is_sum(p, c->inner, constant, &c->data, &c->first)) return false;
   const struct program_tensor *s = &p->tensors.data[c->inner], *y = &p->tensors.data[c->outer];

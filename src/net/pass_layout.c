@@ -21,8 +21,8 @@
 #include "net/copied_parts.h"
 #include "net/fuse_cost.h"
 #include "net/passes.h"
-#include "program/program_edit.h"
-#include "program/program_relayout.h"
+#include "rewrite/program_edit.h"
+#include "rewrite/program_relayout.h"
 
 enum kind { AS_IT_CAME, CHANNELS_LAST, BLOCKED, KINDS };
 enum { BLOCK = 16, ROUNDS = 8, EVALUATIONS = 1500 };

@@ -18,8 +18,8 @@
 #include "net/fuse_cost.h"
 #include "net/merge_calls.h"
 #include "net/passes.h"
-#include "program/program_rebuild.h"
-#include "program/program_relayout.h"
+#include "program/program_facts.h"
+#include "rewrite/program_relayout.h"
 
 /* What the parts may take of what the whole takes: predictions of the two err differently. */
 static const double PARTS_BETTER = 0.8;

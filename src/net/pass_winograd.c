@@ -11,12 +11,12 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "autoschedule/winograd_nest.h"
 #include "net/fuse_cost.h"
 #include "net/passes.h"
 #include "program/program_cost.h"
-#include "program/program_edit.h"
+#include "rewrite/program_edit.h"
 #include "schedule/schedule.h"
-#include "transform/winograd_nest.h"
 
 /* What it may take, by predictions, of what the sum takes: they find it dearer than it is, by a third and more. */
 static const double MOST = 1.2;
@@ -50,7 +50,7 @@ static struct program *better_of(struct fuse_costs *costs, const struct program 
   struct program *best = NULL;
   double least = MOST * fuse_cost(costs, p), limit = least;
   for (int tile = 2; tile <= most; tile += 2) {
-    struct program *made = p->winograd ? NULL : winograd_of(p, tile);
+    struct program *made = p->winograd ? NULL : program_with_winograd(p, tile);
     double seconds = made ? fuse_cost(costs, made) : INFINITY;
     bool better = seconds <= limit && seconds <= (best ? LARGER : 1) * least &&
                   !spills(made, &costs->machine);

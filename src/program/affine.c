@@ -1,4 +1,4 @@
-/* Index expressions as sums: see affine.h. */
+/* Index expressions as affine forms. See affine.h. */
 #include "program/affine.h"
 
 #include <string.h>
@@ -30,7 +30,7 @@ static bool add_constant(const struct program *p, struct affine *a, int expr, in
   return true;
 }
 
-/* times * expr, where one side of the product is an integer */
+/* Adds the terms of times * expr. */
 static bool take_apart(const struct program *p, struct affine *a, int expr, int64_t times);
 
 static bool take_product(const struct program *p, struct affine *a, int expr, int64_t times) {
@@ -74,12 +74,12 @@ bool affine_of(const struct program *p, int expr, struct affine *a) {
   return affine_add(p, a, expr, 1);
 }
 
-struct px_range affine_range(const struct program *p, const struct affine *a, uint32_t still) {
+struct px_range affine_range(const struct program *p, const struct affine *a, uint32_t fixed) {
   struct px_range sum = {.low = a->constant, .high = a->constant};
   for (int i = 0; i < a->count && !sum.overflow; i++) {
     struct px_range r = px_range(p, a->term[i].expr);
     int64_t coef = a->term[i].coef, low, high;
-    if (!r.overflow && still && !(r.axes & ~still)) continue;
+    if (!r.overflow && fixed && !(r.axes & ~fixed)) continue;
     sum.overflow = r.overflow || __builtin_mul_overflow(coef < 0 ? r.high : r.low, coef, &low) ||
                    __builtin_mul_overflow(coef < 0 ? r.low : r.high, coef, &high) ||
                    __builtin_add_overflow(sum.low, low, &sum.low) ||

@@ -1,13 +1,13 @@
-/* An expression of one program in another, or in another place of the same: see program.h.
+/* Copies an expression to another program, or to another place of the same one. See program.h.
  *
- * Everything is built anew by the simplifying builder, so that what the sizes of the new axes decide
- * is decided: this is how stages are inlined, tensors packed and loops put in the place of axes.
+ * The simplifying builder builds the copy, so conditions and indices that the sizes of the new axes
+ * decide are simplified. Inlining, packing and the binding of axes to loops use this.
  */
 #include <math.h>
 
 #include "program/program.h"
 
-/* if every index is inside the tensor then load else nan, or 0 of i32 */
+/* Builds `if every index is inside the tensor then load else nan`; 0 instead of nan for i32. */
 static int guard_load(struct program *to, const struct program_tensor *t, const int *indices,
                       int load) {
   int inside = px_bool(to, true);
@@ -50,12 +50,12 @@ int px_apply(struct program *to, enum px_op op, const int *arg) {
 }
 
 static bool is_replaced(const struct program *from, int expr, const struct px_map *map) {
-  return map->replaced && px_same(from, expr, map->replaced - 1);
+  return map->replaced_node && px_same(from, expr, map->replaced_node - 1);
 }
 
 int px_copy(struct program *to, const struct program *from, int expr, const struct px_map *map) {
   if (to->failed) return -1;
-  if (!map->divides && is_replaced(from, expr, map)) return map->by;
+  if (!map->divisors_only && is_replaced(from, expr, map)) return map->replacement;
   struct px_node n = from->nodes.data[expr]; /* a copy: `to` may be `from`, whose array moves */
   int arg[3] = {-1, -1, -1};
   switch (n.op) {
@@ -66,9 +66,9 @@ int px_copy(struct program *to, const struct program *from, int expr, const stru
     case PX_LOAD: return copy_load(to, from, expr, map);
     default: break;
   }
-  if (map->divides && n.op == PX_DIV && is_replaced(from, n.arg[1], map)) {
+  if (map->divisors_only && n.op == PX_DIV && is_replaced(from, n.arg[1], map)) {
     arg[0] = px_copy(to, from, n.arg[0], map);
-    return px_raw(to, PX_MUL, arg[0], map->by, -1, 0, 0);
+    return px_raw(to, PX_MUL, arg[0], map->replacement, -1, 0, 0);
   }
   for (int i = 0; i < 3; i++)
     if (n.arg[i] >= 0) arg[i] = px_copy(to, from, n.arg[i], map);

@@ -1,4 +1,4 @@
-/* Questions about expressions as they stand: are two the same, does an axis occur in one. */
+/* Predicates on expressions: equality, dependence on an axis, index conditions. */
 #include <math.h>
 
 #include "program/affine.h"
@@ -40,11 +40,11 @@ bool px_mentions(const struct program *p, int expr, int axis) {
          px_mentions(p, n->arg[2], axis);
 }
 
-bool asks_indices(const struct program *p, int expr) {
+bool is_index_condition(const struct program *p, int expr) {
   const struct px_node *n = &p->nodes.data[expr];
   if (n->sort == PX_INDEX || n->op == PX_BOOL) return true;
   if (n->sort == PX_VALUE) return false;
   for (int i = 0; i < 3 && n->arg[i] >= 0; i++)
-    if (!asks_indices(p, n->arg[i])) return false;
+    if (!is_index_condition(p, n->arg[i])) return false;
   return true;
 }

@@ -9,7 +9,7 @@
 
 #include "base/memory.h"
 #include "program/interpret.h"
-#include "program/program_edit.h"
+#include "rewrite/program_edit.h"
 #include "run/child.h"
 #include "run/places.h"
 #include "run/reference.h"
@@ -261,7 +261,7 @@ static canvas_status given_element(struct oracle *q, int output, const struct ex
   return error < 0 ? CANVAS_OK : interpreter_elements(q->interpreter, error, 1, &at, bound);
 }
 
-/* The outputs of what winograd_of made become those of the program, with both bounds. */
+/* The outputs of what program_with_winograd made become those of the program, with both bounds. */
 static canvas_status widen(struct oracle *q, const struct expected *e,
                            struct expected_output *wide) {
   for (int i = 0; i < e->outputs; i++) {
@@ -285,7 +285,7 @@ static void share_outputs(const struct expected *e, struct expected_output *wide
 }
 
 static canvas_status permit_winograd(struct oracle *given, struct expected *e) {
-  struct program *p = winograd_of(given->program, given->options->winograd);
+  struct program *p = program_with_winograd(given->program, given->options->winograd);
   if (!p) return CANVAS_OK;
   struct oracle q = {
       .ctx = given->ctx, .program = p, .options = given->options, .inputs = given->inputs};

@@ -10,7 +10,7 @@
  *
  * Winograd's convolution (program_edit.h) is the one edit that rounds beyond another order of sums, so code
  * of it is held to another bound, where that is asked for: the values are those of the program as it was
- * given, and the bound is the program's plus that of what winograd_of makes of it, worked out by the same
+ * given, and the bound is the program's plus that of what program_with_winograd makes of it, worked out by the same
  * rules. Of a candidate nothing is asked but whether it is such a one.
  */
 #ifndef CANVAS_RUN_EXPECTED_H

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "transform/prepare.h"
-#include "tune/prepared_code.h"
+#include "prepare/prepare.h"
+#include "prepare/prepared_code.h"
 
 enum { NAME = 32 };
 
@@ -25,8 +25,8 @@ static canvas_status find_prepared(canvas_context *ctx, const struct loop_tree *
   *out = (struct measure_prepare){0};
   TRY(prepare_split(ctx, tree, &p));
   if (p)
-    *out = (struct measure_prepare){p->bytes, copied(p->prepare.takes, inputs),
-                                    copied(p->rest.takes, inputs)};
+    *out = (struct measure_prepare){p->bytes, copied(p->prepare.uses_input, inputs),
+                                    copied(p->rest.uses_input, inputs)};
   prepare_free(p);
   return CANVAS_OK;
 }

@@ -5,7 +5,7 @@
 #include "bind/loop_tree.h"
 #include "run/batch.h"
 
-/* C of NAME, and before it NAME_prepare, where stages depend on constant inputs only (transform/prepare.h);
+/* C of NAME, and before it NAME_prepare, where stages depend on constant inputs only (prepare/prepare.h);
  * what NAME_prepare takes then stands in *prepare, whose arrays are freed with candidate_forget. */
 canvas_status candidate_text(canvas_context *ctx, const struct loop_tree *tree,
                              const char *function, char **text, struct measure_prepare *prepare);

@@ -8,13 +8,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fnv.h"
 #include "tune/log.h"
 
 /* ---- records --------------------------------------------------------------------------------- */
 
 static size_t slot_of(const struct records *r, const char *text) {
-  uint64_t h = UINT64_C(0xCBF29CE484222325);
-  for (const char *p = text; *p; p++) h = (h ^ (unsigned char)*p) * UINT64_C(0x100000001B3);
+  uint64_t h = fnv(text, strlen(text));
   size_t mask = (size_t)r->text_slots - 1, slot = (size_t)(h ^ h >> 32) & mask;
   while (r->texts[slot] && strcmp(r->texts[slot], text) != 0) slot = (slot + 1) & mask;
   return slot;

@@ -1,8 +1,10 @@
-/* The rates of this machine: from the cache, or measured and kept there. See rates.h.
+/* The rates of this machine: from the cache, or measured and kept there. See rates_here.h.
  *
  * Probes are run in a child, one after the other and that several times over, so that work of others
  * beside it for a while spoils no probe's best. Time is processor time of the thread.
  */
+#include "tune/rates_here.h"
+
 #include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>

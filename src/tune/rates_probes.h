@@ -3,8 +3,8 @@
 #ifndef CANVAS_TUNE_RATES_PROBES_H
 #define CANVAS_TUNE_RATES_PROBES_H
 
+#include "cost/rates.h"
 #include "run/compiler.h"
-#include "tune/rates.h"
 
 enum { PROBES_MOST = 48, PROBE_FLOATS = 4096 /* of each of the two arrays, but for streams */ };
 

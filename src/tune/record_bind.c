@@ -3,7 +3,7 @@
 
 #include "base/saturating.h"
 #include "program/program_cost.h"
-#include "program/program_edit.h"
+#include "rewrite/program_edit.h"
 #include "tune/record.h"
 
 enum { TIMES_TENSORS = 16, LEAST_MEMORY = 256 << 20 };
@@ -55,8 +55,8 @@ static canvas_status bind_tree(canvas_context *ctx, struct recorded *out) {
   TRY(within(ctx, "the schedule",
              loop_tree_bind(ctx, out->program, out->schedule, &limited, &out->tree)));
   out->tree->machine.memory = out->machine.memory;
-  return out->tree->open ? fail(ctx, CANVAS_BAD_INPUT, "the schedule of the record has holes")
-                         : CANVAS_OK;
+  return out->tree->open_holes ? fail(ctx, CANVAS_BAD_INPUT, "the schedule of the record has holes")
+                               : CANVAS_OK;
 }
 
 static canvas_status bind(canvas_context *ctx, const struct record *r, const struct record_use *use,

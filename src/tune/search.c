@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/saturating.h"
-#include "program/program_edit.h"
+#include "rewrite/program_edit.h"
 #include "run/child.h"
 #include "tune/candidates.h"
 #include "tune/journal.h"

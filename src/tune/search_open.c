@@ -8,6 +8,7 @@
 #include "run/child.h"
 #include "tune/fewer_images.h"
 #include "tune/journal.h"
+#include "tune/rates_here.h"
 #include "tune/search_open.h"
 
 static const double IMAGE = 5e7; /* FLOPs from which on something is an image, */

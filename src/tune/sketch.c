@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "autoschedule/winograd_nest.h"
 #include "program/affine.h"
-#include "program/program_edit.h"
-#include "program/program_rebuild.h"
-#include "transform/winograd_nest.h"
+#include "program/program_facts.h"
+#include "rewrite/program_edit.h"
 
 enum {
   KINDS = 10,   /* of tiles, of one program */
@@ -78,16 +78,16 @@ static void add_default(struct maker *m, const struct program *p) {
 
 /* ---- kinds of tiles ---- */
 
-static char *rule_of(const struct default_wish *w) {
+static char *rule_of(const struct default_constraint *w) {
   static const char *const blocks[] = {"", ", panels in blocks", ", rows in blocks",
                                        ", rows in bands"};
   struct buf text = {0};
   if (!w->tile) {
-    buf_printf(&text, "%lld partial sums", (long long)w->sums);
+    buf_printf(&text, "%lld partial sums", (long long)w->partial_sums);
     return text.text;
   }
-  if (w->borders) buf_puts(&text, "borders, ");
-  if (w->sums > 0) buf_puts(&text, "partial sums, ");
+  if (w->keeps_guards) buf_puts(&text, "borders, ");
+  if (w->partial_sums > 0) buf_puts(&text, "partial sums, ");
   if (w->lanes[0])
     buf_printf(&text, "lanes %s %lld", w->lanes, (long long)w->steps);
   else
@@ -116,22 +116,23 @@ static bool is_legal(const struct program *p, const struct schedule *s,
 static bool has_border(const struct default_made *made) {
   const struct program *p = made->program;
   const struct px_node *n = &p->nodes.data[p->tensors.data[made->stage].body];
-  return n->op == PX_SELECT && asks_indices(p, n->arg[0]);
+  return n->op == PX_SELECT && is_index_condition(p, n->arg[0]);
 }
 
-static bool add_wished(struct maker *m, const struct program *p, const struct default_wish *wish) {
+static bool add_wished(struct maker *m, const struct program *p,
+                       const struct default_constraint *wish) {
   struct default_made made;
   if (!default_make(p, m->machine, wish, &made)) return false;
-  bool blocked = wish->blocks == BLOCKS_FORMULA || made.tile.blocked >= 0;
+  bool blocked = wish->blocks == BLOCKS_FORMULA || made.tile.block_axis >= 0;
   bool summed = wish->tile || made.program->tensors.count > p->tensors.count;
-  if (!blocked || !summed || (wish->borders && !has_border(&made))) {
+  if (!blocked || !summed || (wish->keeps_guards && !has_border(&made))) {
     drop(&made);
     return false;
   }
   sketch_open(&made, wish, m->machine);
-  enum sketch_family family = wish->borders ? FAMILY_BORDERS
-                              : wish->sums  ? FAMILY_SUMS
-                                            : FAMILY_PLAIN;
+  enum sketch_family family = wish->keeps_guards   ? FAMILY_BORDERS
+                              : wish->partial_sums ? FAMILY_SUMS
+                                                   : FAMILY_PLAIN;
   add(m, (struct sketch){rule_of(wish), made.program, made.schedule, made.cycles, family,
                          wish->blocks});
   return true;
@@ -139,11 +140,11 @@ static bool add_wished(struct maker *m, const struct program *p, const struct de
 
 /* ---- what a block of rows reads ---- */
 
-static void add_buffered(struct maker *m, const struct program *p, const struct default_wish *wish,
-                         bool across) {
+static void add_buffered(struct maker *m, const struct program *p,
+                         const struct default_constraint *wish, bool across) {
   struct default_made made;
   if (!default_make(p, m->machine, wish, &made)) return;
-  if ((wish->borders && !has_border(&made)) ||
+  if ((wish->keeps_guards && !has_border(&made)) ||
       !sketch_buffer(&made, wish->buffer, across, m->machine) ||
       !is_legal(made.program, made.schedule, m->machine)) {
     drop(&made);
@@ -166,7 +167,7 @@ static bool is_summed(const struct program *p, int stage) {
 }
 
 /* Each stage of the program, under the name that it has after the edits. */
-static void add_buffers(struct maker *m, const struct program *p, struct default_wish wish) {
+static void add_buffers(struct maker *m, const struct program *p, struct default_constraint wish) {
   wish.blocks = BLOCKS_ROWS;
   for (int i = 0; i < p->tensors.count; i++) {
     const struct program_tensor *t = &p->tensors.data[i];
@@ -178,15 +179,15 @@ static void add_buffers(struct maker *m, const struct program *p, struct default
 }
 
 static int by_cycles(const void *a, const void *b) {
-  double x = ((const struct default_wished *)a)->cycles,
-         y = ((const struct default_wished *)b)->cycles;
+  double x = ((const struct default_candidate *)a)->cycles,
+         y = ((const struct default_candidate *)b)->cycles;
   return (x > y) - (x < y);
 }
 
 /* ---- what a window reads, in bands ---- */
 
-static bool add_band(struct maker *m, const struct program *p, const struct default_wish *wish,
-                     const char *stage, int64_t rows) {
+static bool add_band(struct maker *m, const struct program *p,
+                     const struct default_constraint *wish, const char *stage, int64_t rows) {
   struct default_made made;
   if (!default_make(p, m->machine, wish, &made)) return false;
   if (!sketch_overlap(&made, stage, rows, m->machine) ||
@@ -205,7 +206,7 @@ static bool add_band(struct maker *m, const struct program *p, const struct defa
 }
 
 /* In bands, which there are of several panels, or else in blocks. */
-static void add_rows(struct maker *m, const struct program *p, struct default_wish wish,
+static void add_rows(struct maker *m, const struct program *p, struct default_constraint wish,
                      const char *stage, int64_t rows) {
   wish.blocks = BLOCKS_BANDS;
   if (add_band(m, p, &wish, stage, rows)) return;
@@ -216,9 +217,9 @@ static void add_rows(struct maker *m, const struct program *p, struct default_wi
 /* Each stage that is summed over, in the tiles that are best: a few rows of what reads it at a time. */
 static void add_overlaps(struct maker *m, const struct program *p) {
   static const int64_t rows[] = {2, 4, 7, 8};
-  struct default_wish plain = {0};
-  struct default_wishes kinds = {0};
-  default_wishes_of(p, m->machine, &plain, &kinds);
+  struct default_constraint plain = {0};
+  struct default_candidates kinds = {0};
+  default_list_candidates(p, m->machine, &plain, &kinds);
   if (kinds.count) qsort(kinds.data, (size_t)kinds.count, sizeof *kinds.data, by_cycles);
   for (int i = 0; i < kinds.count && i < OVERLAPS; i++) {
     for (int stage = 0; stage < p->tensors.count; stage++) {
@@ -226,30 +227,31 @@ static void add_overlaps(struct maker *m, const struct program *p) {
       int64_t size = t->is_input ? 0 : sketch_window(p, stage);
       for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
         if (rows[r] < size && size % rows[r] == 0)
-          add_rows(m, p, kinds.data[i].wish, t->name, rows[r]);
+          add_rows(m, p, kinds.data[i].constraint, t->name, rows[r]);
     }
   }
   mem_free(kinds.data);
 }
 
 /* Partial sums are the lanes; otherwise their number makes no difference. */
-static bool is_of_sums(const struct default_wish *kind, int64_t sums) {
+static bool is_of_sums(const struct default_constraint *kind, int64_t sums) {
   size_t length = strlen(kind->lanes);
   return sums <= 0 ||
          (kind->steps == sums && length > 2 && !strcmp(kind->lanes + length - 2, "_i"));
 }
 
 /* Each kind in blocks of panels, of rows and in bands, which hold the orders of its loops that differ. */
-static void add_kinds(struct maker *m, const struct program *p, const struct default_wish *base) {
-  struct default_wishes kinds = {0};
-  default_wishes_of(p, m->machine, base, &kinds);
+static void add_kinds(struct maker *m, const struct program *p,
+                      const struct default_constraint *base) {
+  struct default_candidates kinds = {0};
+  default_list_candidates(p, m->machine, base, &kinds);
   if (kinds.count) qsort(kinds.data, (size_t)kinds.count, sizeof *kinds.data, by_cycles);
   for (int i = 0; i < kinds.count && i < KINDS; i++) {
-    struct default_wish wish = kinds.data[i].wish;
+    struct default_constraint wish = kinds.data[i].constraint;
     if (kinds.data[i].cycles > WORSE * kinds.data[0].cycles) break;
-    if (!is_of_sums(&wish, base->sums)) continue;
-    wish.borders = base->borders;
-    wish.sums = base->sums;
+    if (!is_of_sums(&wish, base->partial_sums)) continue;
+    wish.keeps_guards = base->keeps_guards;
+    wish.partial_sums = base->partial_sums;
     wish.blocks = BLOCKS_LANES;
     add_buffers(m, p, wish);
     bool panels = add_wished(m, p, &wish);
@@ -277,12 +279,12 @@ static bool has_partial_sums(const struct maker *m, const struct program *given)
 
 /* None, and other numbers of them. */
 static void add_sums(struct maker *m, const struct program *p) {
-  struct default_wish whole = {.sums = -1};
+  struct default_constraint whole = {.partial_sums = -1};
   if (!has_partial_sums(m, p)) return;
   add_kinds(m, p, &whole);
   int lanes = m->machine->vector_bytes / 4;
   for (int vectors = 1; vectors <= 4; vectors *= 2) {
-    struct default_wish wish = {.sums = vectors * lanes};
+    struct default_constraint wish = {.partial_sums = vectors * lanes};
     add_wished(m, p, &wish);
     add_kinds(m, p, &wish);
   }
@@ -292,15 +294,15 @@ static void add_sums(struct maker *m, const struct program *p) {
 
 /* Blocks of rows of a convolution's columns, in the tiles that are best for them. */
 static void add_columns(struct maker *m, const struct program *given) {
-  struct default_wish plain = {0};
-  struct default_wishes kinds = {0};
+  struct default_constraint plain = {0};
+  struct default_candidates kinds = {0};
   char name[PROGRAM_NAME];
   struct program *p = sketch_columns(given, m->machine, name);
   if (!p) return;
-  default_wishes_of(p, m->machine, &plain, &kinds);
+  default_list_candidates(p, m->machine, &plain, &kinds);
   if (kinds.count) qsort(kinds.data, (size_t)kinds.count, sizeof *kinds.data, by_cycles);
   for (int i = 0; i < kinds.count && i < COLUMNS; i++) {
-    struct default_wish wish = kinds.data[i].wish;
+    struct default_constraint wish = kinds.data[i].constraint;
     wish.blocks = BLOCKS_ROWS;
     strcpy(wish.buffer, name);
     add_buffered(m, p, &wish, false);
@@ -325,16 +327,16 @@ static void name_channels(struct maker *m, int from, const char *name) {
 }
 
 static void add_channels(struct maker *m, const struct program *given) {
-  struct default_wish plain = {0};
-  struct default_wishes kinds = {0};
+  struct default_constraint plain = {0};
+  struct default_candidates kinds = {0};
   char name[PROGRAM_NAME];
   int before = m->out->count;
   struct program *p = sketch_channels(given, m->machine, name);
   if (!p) return;
-  default_wishes_of(p, m->machine, &plain, &kinds);
+  default_list_candidates(p, m->machine, &plain, &kinds);
   if (kinds.count) qsort(kinds.data, (size_t)kinds.count, sizeof *kinds.data, by_cycles);
   for (int i = 0; i < kinds.count && i < CHANNELS; i++) {
-    struct default_wish wish = kinds.data[i].wish;
+    struct default_constraint wish = kinds.data[i].constraint;
     for (wish.blocks = BLOCKS_LANES; wish.blocks <= BLOCKS_BANDS; wish.blocks++)
       add_wished(m, p, &wish);
   }
@@ -358,7 +360,7 @@ static bool is_padding(const struct program *p, int stage) {
   const struct program_tensor *t = &p->tensors.data[stage];
   if (t->is_input || t->reductions || is_output(p, stage)) return false;
   const struct px_node *n = &p->nodes.data[t->body];
-  return n->op == PX_SELECT && asks_indices(p, n->arg[0]);
+  return n->op == PX_SELECT && is_index_condition(p, n->arg[0]);
 }
 
 static bool take(struct program **p, struct program *next) {
@@ -383,7 +385,7 @@ static struct program *without_padding(const struct program *given) {
 }
 
 static void add_borders(struct maker *m, const struct program *p) {
-  struct default_wish wish = {.borders = true};
+  struct default_constraint wish = {.keeps_guards = true};
   struct program *open = without_padding(p);
   add_kinds(m, open ? open : p, &wish);
   program_free(open);
@@ -438,7 +440,7 @@ static struct schedule *rows_of(const struct program *p, const struct machine *m
 
 /* As the default edits the program, but for partial sums; else as it is given. */
 static void add_row_by_row(struct maker *m, const struct program *given) {
-  const struct default_wish whole = {.sums = -1};
+  const struct default_constraint whole = {.partial_sums = -1};
   struct default_made made = {0};
   bool edited = default_make(given, m->machine, &whole, &made);
   struct schedule *s = edited ? rows_of(made.program, m->machine) : NULL;
@@ -454,7 +456,7 @@ static void add_row_by_row(struct maker *m, const struct program *given) {
 }
 
 static void add_winograd(struct maker *m, const struct program *given, int tile) {
-  struct program *p = winograd_of(given, tile);
+  struct program *p = program_with_winograd(given, tile);
   char rule[32];
   if (!p) return;
   struct schedule *s = winograd_nest(p, m->machine);
@@ -499,7 +501,7 @@ static void drop_one(struct sketches *s) {
 canvas_status sketches_of(canvas_context *ctx, const struct program *p,
                           const struct machine *machine, const struct sketch_options *options,
                           struct sketches *out) {
-  struct default_wish plain = {0};
+  struct default_constraint plain = {0};
   struct maker m = {machine, out};
   (void)ctx;
   *out = (struct sketches){0};

@@ -2,14 +2,14 @@
  * open: `w_i:{4,7,14}` is a choice, `?` any number.
  *
  *     sketch.c         the default schedule, then one sketch for each kind of tile that the formula of
- *                      transform/default.h ranks well; borders as conditions; those that are the same are one
+ *                      autoschedule/default.h ranks well; borders as conditions; those that are the same are one
  *     sketch_open.c    the numbers of a schedule become choices: rows of the tile, blocks outside it
  *     sketch_buffer.c  what a tile of rows reads is computed for these rows only
  *     sketch_overlap.c  ... of what a window reads, so that bands of rows overlap
  *     sketch_columns.c  ... of the columns of a convolution, which is a product of matrices then
  *     sketch_channels.c  the image of a convolution in blocks of channels
  *     sketch_rows.c    rows one after the other, each sum in vectors along its row
- *     transform/winograd_nest.c  a convolution with fewer products, where they are permitted
+ *     autoschedule/winograd_nest.c  a convolution with fewer products, where they are permitted
  *     sketch_text.c    a sketch that somebody wrote
  *
  * The numbers that the default machinery chose are among the choices, so that each sketch holds its best guess.
@@ -17,9 +17,9 @@
 #ifndef CANVAS_TUNE_SKETCH_H
 #define CANVAS_TUNE_SKETCH_H
 
+#include "autoschedule/default.h"
 #include "bind/machine.h"
 #include "schedule/schedule.h"
-#include "transform/default.h"
 
 /* Of each kind some stay where there are too many. */
 enum sketch_family {
@@ -58,7 +58,7 @@ canvas_status sketches_of(canvas_context *ctx, const struct program *p,
 void sketches_free(struct sketches *s);
 
 /* sketch_open.c: numbers of the schedule that was made under the wish become choices. */
-void sketch_open(const struct default_made *made, const struct default_wish *wish,
+void sketch_open(const struct default_made *made, const struct default_constraint *wish,
                  const struct machine *machine);
 
 /* sketch_buffer.c: the stage is computed for one block of rows at a time, kept with the rows innermost (`across`) or

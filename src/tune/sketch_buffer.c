@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "program/affine.h"
+#include "program/program_facts.h"
 #include "tune/sketch.h"
 
 enum { MOST_MOVED = 8 /* stages at once */ };
@@ -123,12 +124,6 @@ static int only_reader(const struct program *p, int stage, int *load) {
     *load = found;
   }
   return reader;
-}
-
-static bool is_output(const struct program *p, int stage) {
-  for (int i = 0; i < p->outputs.count; i++)
-    if (p->outputs.data[i] == stage) return true;
-  return false;
 }
 
 /* The levels of the sum's axis that stand around what it reads: its loops are outside the blocks, or
@@ -254,13 +249,13 @@ static bool add_leaves(const struct nest *n, int node, struct moved *m) {
 static bool has_lanes(const struct program *p, int stage) {
   struct default_facts f;
   int last = p->tensors.data[stage].rank - 1;
-  struct default_kept *kept = mem_alloc((size_t)p->tensors.count * sizeof *kept);
-  for (int i = 0; i < p->tensors.count; i++) default_keep_plain(&p->tensors.data[i], &kept[i]);
+  struct default_layout *kept = mem_alloc((size_t)p->tensors.count * sizeof *kept);
+  for (int i = 0; i < p->tensors.count; i++) default_row_major(&p->tensors.data[i], &kept[i]);
   default_facts(p, stage, kept, &f);
-  bool whole = last >= 0 && !f.many;
+  bool whole = last >= 0 && !f.truncated;
   for (int i = 0; i < f.loads && whole; i++) {
     int64_t stride = f.load[i].stride[last];
-    whole = !(f.load[i].twisted >> last & 1) && (stride == 0 || stride == 1);
+    whole = !(f.load[i].non_affine >> last & 1) && (stride == 0 || stride == 1);
   }
   mem_free(kept);
   return whole;
@@ -349,7 +344,7 @@ static void follow(struct nest *n) {
 
 /* The loop of the first level of the blocked axis. */
 static int place_of(const struct schedule *s, int leaf, const struct default_tile *tile) {
-  int level = s->nodes.data[leaf].leaf.axes.data[tile->blocked].level[0];
+  int level = s->nodes.data[leaf].leaf.axes.data[tile->block_axis].level[0];
   for (int i = leaf; i > 0; i = s->nodes.data[i].parent)
     if (s->nodes.data[i].kind == NODE_LOOP && s->nodes.data[i].loop.level[0] == level) return i;
   return -1;
@@ -376,10 +371,10 @@ bool sketch_buffer(struct default_made *made, const char *name, bool across,
   n.sum = &made->program->tensors.data[made->stage];
   n.leaf = leaf_of(n.s, n.sum->name);
   int leaf = leaf_of(n.s, name);
-  if (n.leaf < 0 || leaf < 0 || made->tile.blocked < 0) return false;
+  if (n.leaf < 0 || leaf < 0 || made->tile.block_axis < 0) return false;
   n.place = place_of(n.s, n.leaf, &made->tile);
   int nest = nest_of(n.s, leaf);
   if (n.place < 0 || nest == nest_of(n.s, n.place)) return false;
-  if (across && made->tile.rows[made->tile.blocked] == 1) return false;
+  if (across && made->tile.rows[made->tile.block_axis] == 1) return false;
   return move(&n, nest, across);
 }

@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "autoschedule/default_editor.h"
 #include "program/affine.h"
-#include "transform/default_editor.h"
 #include "tune/sketch.h"
 
 enum { LINE = 16 /* channels of a block */ };

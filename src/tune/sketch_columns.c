@@ -13,10 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "autoschedule/default_editor.h"
 #include "program/affine.h"
-#include "program/program_edit.h"
-#include "program/program_rebuild.h"
-#include "transform/default_editor.h"
+#include "rewrite/program_edit.h"
+#include "rewrite/program_rebuild.h"
 #include "tune/sketch.h"
 
 /* The convolution: a sum of products of an image in windows and of weights. */
@@ -37,7 +37,7 @@ static uint32_t axes_in(const struct program *p, int stage, int expr) {
 static int moved_load(const struct program *p, int expr) {
   const struct px_node *n = &p->nodes.data[expr];
   if (n->op == PX_LOAD) return n->sort == PX_VALUE ? expr : -1;
-  if (n->op != PX_SELECT || !asks_indices(p, n->arg[0])) return -1;
+  if (n->op != PX_SELECT || !is_index_condition(p, n->arg[0])) return -1;
   int first = p->nodes.data[n->arg[1]].op, second = p->nodes.data[n->arg[2]].op;
   if (first != PX_NUMBER && second != PX_NUMBER) return -1;
   return moved_load(p, n->arg[first == PX_NUMBER ? 2 : 1]);
@@ -186,7 +186,7 @@ static bool make(struct editor *e, char name[PROGRAM_NAME]) {
   struct convolution c;
   struct program *out;
   canvas_context ctx;
-  if (program_inline_moves(&ctx, e->given, &out) == CANVAS_OK) editor_take(e, out);
+  if (program_inline_data_movement(&ctx, e->given, &out) == CANVAS_OK) editor_take(e, out);
   if (!find_convolution(program_of(e), &c)) return false;
   if (is_folded(program_of(e), &c, e->machine) &&
       (!fold(e, &c) || !find_convolution(program_of(e), &c)))

@@ -51,7 +51,7 @@ static void close_choices(struct level *level, enum level_tail tail) {
 static int64_t vectors_of(const struct default_made *made, const struct machine *machine) {
   const struct program_tensor *t = &made->program->tensors.data[made->stage];
   int lanes = machine->vector_bytes / (t->dtype == PROGRAM_F64 ? 8 : 4);
-  return made->tile.vec < 0 ? 1 : (made->tile.steps + lanes - 1) / lanes;
+  return made->tile.vector_axis < 0 ? 1 : (made->tile.steps + lanes - 1) / lanes;
 }
 
 /* Fewer rows would be more tiles. */
@@ -61,7 +61,7 @@ static bool is_least(int64_t size, int64_t rows) {
 
 static bool has_other_rows(const struct default_made *made, int axis) {
   for (int i = 0; i < made->program->tensors.data[made->stage].rank; i++)
-    if (i != axis && i != made->tile.vec && made->tile.rows[i] > 1) return true;
+    if (i != axis && i != made->tile.vector_axis && made->tile.rows[i] > 1) return true;
   return false;
 }
 
@@ -82,11 +82,11 @@ static void open_rows(const struct default_made *made, const struct machine *mac
 
 static void open_blocks(const struct default_made *made, struct level *level) {
   const struct default_tile *tile = &made->tile;
-  int64_t size = made->program->tensors.data[made->stage].axes[tile->blocked].size;
-  bool panels = tile->blocked == tile->vec;
-  int64_t steps = panels ? tile->steps : tile->rows[tile->blocked];
+  int64_t size = made->program->tensors.data[made->stage].axes[tile->block_axis].size;
+  bool panels = tile->block_axis == tile->vector_axis;
+  int64_t steps = panels ? tile->steps : tile->rows[tile->block_axis];
   int64_t count = (size + steps - 1) / steps;
-  add_choice(level, tile->together);
+  add_choice(level, tile->cache_block);
   add_choice(level, 1);
   for (int64_t blocks = 2; blocks <= count && level->choices.count < MOST; blocks++) {
     bool power = !(blocks & (blocks - 1)) && blocks <= LARGEST;
@@ -96,7 +96,7 @@ static void open_blocks(const struct default_made *made, struct level *level) {
   close_choices(level, panels || steps == 1 ? level->tail : TAIL_NONE);
 }
 
-void sketch_open(const struct default_made *made, const struct default_wish *wish,
+void sketch_open(const struct default_made *made, const struct default_constraint *wish,
                  const struct machine *machine) {
   const struct program_tensor *t = &made->program->tensors.data[made->stage];
   int leaf = find_leaf(made->schedule, t->name);
@@ -104,8 +104,8 @@ void sketch_open(const struct default_made *made, const struct default_wish *wis
   for (int i = 0; i < t->rank; i++) {
     const struct schedule_axis *a = levels_of(made->schedule, leaf, i);
     struct level *levels = made->schedule->levels.data;
-    if (i != made->tile.vec && made->tile.rows[i] > 1)
+    if (i != made->tile.vector_axis && made->tile.rows[i] > 1)
       open_rows(made, machine, i, &levels[a->level[a->count - 1]]);
-    if (i == made->tile.blocked) open_blocks(made, &levels[a->level[1]]);
+    if (i == made->tile.block_axis) open_blocks(made, &levels[a->level[1]]);
   }
 }

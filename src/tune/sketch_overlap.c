@@ -8,15 +8,15 @@
  *     h_oo, o_o, h_b:4, w_o, kh, kw, c, ... => @Y            pad_o_h_i, pad_o_w, pad_o_c => @pad_o
  *                                                            o_o, h_b:4, w_o, kh, kw, c, ... => @Y
  *
- * The program is edited (`overlap`), and the schedule follows the edit (transform/schedule_follow.h).
+ * The program is edited (`overlap`), and the schedule follows the edit (edit/schedule_follow.h).
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "edit/schedule_follow.h"
 #include "program/affine.h"
-#include "program/program_edit.h"
-#include "transform/schedule_follow.h"
+#include "rewrite/program_edit.h"
 #include "tune/sketch.h"
 
 /* The first own axis of more than one step that an index of the tensor has together with what is summed over; -1. */
@@ -50,7 +50,7 @@ int64_t sketch_window(const struct program *p, int stage) {
 static bool set_band(struct default_made *made, int axis, int64_t rows) {
   const struct program_tensor *t = &made->program->tensors.data[made->stage];
   struct schedule *s = made->schedule;
-  if (made->tile.blocked != axis || made->tile.rows[axis] > 1 || t->axes[axis].size % rows)
+  if (made->tile.block_axis != axis || made->tile.rows[axis] > 1 || t->axes[axis].size % rows)
     return false;
   for (int i = 0; i < s->nodes.count; i++) {
     const struct schedule_node *n = &s->nodes.data[i];
@@ -58,7 +58,7 @@ static bool set_band(struct default_made *made, int axis, int64_t rows) {
     struct level *level = &s->levels.data[n->leaf.axes.data[axis].level[1]];
     if (n->leaf.axes.data[axis].count < 2 || level->kind != EXTENT_INT) return false;
     level->extent = rows;
-    made->tile.blocked = -1; /* it is no choice any more */
+    made->tile.block_axis = -1; /* it is no choice any more */
     return true;
   }
   return false;
@@ -95,7 +95,7 @@ bool sketch_overlap(struct default_made *made, const char *stage, int64_t rows,
   if (tensor < 0 || p->tensors.data[tensor].is_input) return false;
   int axis = window_axis(p, made->stage, t->body, tensor);
   for (int i = 0; i < axis; i++) /* a band of all images is no band */
-    if (t->axes[i].size > 1 && i != made->tile.vec) return false;
+    if (t->axes[i].size > 1 && i != made->tile.vector_axis) return false;
   if (axis < 0 || rows >= t->axes[axis].size || !set_band(made, axis, rows)) return false;
   snprintf(edit, sizeof edit, "overlap %s in %s %s %lld as %s_o", stage, t->name,
            t->axes[axis].name, (long long)rows, stage);

@@ -33,16 +33,17 @@ static int rows_of(const struct program *p, const struct program_tensor **first)
 
 /* Data move along the last axis, all of them by one or not at all. */
 static bool is_straight(const struct program *p, int stage) {
-  struct default_kept *kept = mem_alloc((size_t)p->tensors.count * sizeof *kept);
+  struct default_layout *kept = mem_alloc((size_t)p->tensors.count * sizeof *kept);
   struct default_facts f;
-  for (int i = 0; i < p->tensors.count; i++) default_keep_plain(&p->tensors.data[i], &kept[i]);
+  for (int i = 0; i < p->tensors.count; i++) default_row_major(&p->tensors.data[i], &kept[i]);
   default_facts(p, stage, kept, &f);
   mem_free(kept);
   int axis = f.t->rank + f.t->reductions - 1;
-  bool moves = false, straight = !f.many && !(f.asked >> axis & 1) && f.t->axes[axis].low < 0;
+  bool moves = false,
+       straight = !f.truncated && !(f.guarded >> axis & 1) && f.t->axes[axis].low < 0;
   for (int i = 0; i < f.loads; i++) {
     const struct default_load *l = &f.load[i];
-    straight &= !(l->twisted >> axis & 1) && !l->block[axis] && l->stride[axis] >= 0 &&
+    straight &= !(l->non_affine >> axis & 1) && !l->block[axis] && l->stride[axis] >= 0 &&
                 l->stride[axis] <= 1;
     moves |= l->stride[axis] == 1;
   }

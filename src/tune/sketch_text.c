@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "program/program_edit.h"
+#include "rewrite/program_edit.h"
 #include "tune/sketch.h"
 
 static const char WORD[] = "edit ";

@@ -101,7 +101,7 @@ static void find_values(const struct loop_tree *tree, struct knob *k, enum space
 static canvas_status find_knobs(canvas_context *ctx, const struct loop_tree *tree,
                                 enum space_numbers numbers, struct space *s) {
   s->size = 1;
-  for (int i = 0; tree->open && i < s->schedule->levels.count; i++) {
+  for (int i = 0; tree->open_holes && i < s->schedule->levels.count; i++) {
     if (!tree->holes[i]) continue;
     if (s->count == SPACE_KNOBS)
       return fail(ctx, CANVAS_BAD_INPUT, "the schedule has more than %d loops that need a number",
@@ -208,7 +208,7 @@ struct loop_tree *space_legal(const struct space *space, int64_t point) {
   canvas_context ctx;
   struct loop_tree *tree;
   if (space_bind(&ctx, space, point, &tree) != CANVAS_OK) return NULL;
-  if (!tree->open && !tree->warnings.count) return tree;
+  if (!tree->open_holes && !tree->warnings.count) return tree;
   loop_tree_free(tree);
   return NULL;
 }

@@ -14,7 +14,7 @@
 #include "base/memory_call.h"
 #include "program/program_cost.h"
 #include "run/child.h"
-#include "tune/rates.h"
+#include "tune/rates_here.h"
 #include "tune/same_but_sizes.h"
 #include "tune/task_gradient.h"
 

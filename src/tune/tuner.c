@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "program/program_edit.h"
+#include "rewrite/program_edit.h"
 #include "run/child.h"
 #include "run/cold.h"
 #include "tune/candidates.h"

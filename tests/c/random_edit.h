@@ -3,8 +3,8 @@
 #define CANVAS_TESTS_RANDOM_EDIT_H
 
 #include "base/random.h"
+#include "edit/schedule_edit.h"
 #include "machines.h"
-#include "transform/schedule_edit.h"
 
 static int edit_below(struct random *r, int count) {
   return (int)random_below(r, (uint32_t)count);
@@ -95,7 +95,7 @@ static inline struct schedule *random_schedule(const struct program *p, struct r
   tree->made = s;
   for (int tries = 12 * edits; tries > 0 && edits > 0; tries--) {
     if (random_step(&ctx, r, tree, &next) != CANVAS_OK) continue;
-    bool whole = next->open == 0;  // an edit may open a hole
+    bool whole = next->open_holes == 0;  // an edit may open a hole
     loop_tree_free(whole ? tree : next);
     if (whole) tree = next;
     edits -= whole;

@@ -1,11 +1,11 @@
 // What the choice of a tile finds once, and what it leaves off. Tiles that are left off before all of their cycles are counted take no fewer than the one that is chosen: the same
 // tile is chosen where every one of them is counted, as is done for a sketch, whatever the stage, the order in which
 // it and what it reads are kept, the machine and the options.
+#include "autoschedule/default_chooser.h"
 #include "base/random.h"
 #include "check.h"
 #include "machines.h"
 #include "program/program.h"
-#include "transform/default_chooser.h"
 
 static canvas_context ctx;
 
@@ -79,8 +79,9 @@ static void shuffle(struct random *r, int *order, int count) {
 }
 
 static bool same_tile(const struct default_tile *a, const struct default_tile *b, int axes) {
-  bool same = a->vec == b->vec && a->steps == b->steps && a->slide == b->slide &&
-              a->packed == b->packed && a->masked == b->masked && a->cycles == b->cycles;
+  bool same = a->vector_axis == b->vector_axis && a->steps == b->steps &&
+              a->sliding == b->sliding && a->packed == b->packed && a->masked == b->masked &&
+              a->cycles == b->cycles;
   for (int i = 0; i < axes && same; i++) same = a->rows[i] == b->rows[i];
   return same;
 }
@@ -96,25 +97,25 @@ static struct machine a_machine(struct random *r) {
 static void compare(struct random *r, const struct program *p) {
   struct default_facts f;
   struct default_tile quick, whole;
-  struct default_wishes seen = {0};
-  struct default_wish wish = {.tile = false}, noted = {.tile = false, .seen = &seen};
+  struct default_candidates seen = {0};
+  struct default_constraint wish = {.tile = false}, noted = {.tile = false, .candidates = &seen};
   struct machine machine = a_machine(r);
   int stage = p->outputs.data[0];
-  struct default_kept *kept = mem_alloc((size_t)p->tensors.count * sizeof *kept);
+  struct default_layout *kept = mem_alloc((size_t)p->tensors.count * sizeof *kept);
   for (int i = 0; i < p->tensors.count; i++) {
-    default_keep_plain(&p->tensors.data[i], &kept[i]);
+    default_row_major(&p->tensors.data[i], &kept[i]);
     if (random_below(r, 3) == 0) shuffle(r, kept[i].order, p->tensors.data[i].rank);
   }
   default_facts(p, stage, kept, &f);
   struct default_options options = {.pack = random_below(r, 2),
-                                    .inner = f.t->reductions && random_below(r, 2),
+                                    .free_layout = f.t->reductions && random_below(r, 2),
                                     .lanes = -1,
-                                    .turned = random_below(r, 4) ? 0 : 1 + random_below(r, 6),
+                                    .non_affine = random_below(r, 4) ? 0 : 1 + random_below(r, 6),
                                     .outside = random_below(r, 4) ? 0 : 1,
                                     .split = random_below(r, 2)};
-  options.wish = &wish;
+  options.constraint = &wish;
   chooser_tile(&f, &machine, options, &quick);
-  options.wish = &noted;
+  options.constraint = &noted;
   chooser_tile(&f, &machine, options, &whole);
   struct buf text = {0};
   program_print(p, &text);
@@ -168,22 +169,22 @@ static void loads_are_found(void **state) {
   CHECK_ROWS (loads, row) {
     struct program *p;
     struct default_facts f;
-    struct default_kept kept[3];
+    struct default_layout kept[3];
     struct chooser_load found[DEFAULT_LOADS];
     if (program_parse(&ctx, row->text, strlen(row->text), &p)) fail_msg("%s", ctx.message);
-    for (int i = 0; i < 3; i++) default_keep_plain(&p->tensors.data[i], &kept[i]);
+    for (int i = 0; i < 3; i++) default_row_major(&p->tensors.data[i], &kept[i]);
     default_facts(p, 2, kept, &f);
     struct chooser c = {.f = &f, .machine = &small, .lanes = 8, .share = 1};
     chooser_find_loads(&c, found);
     const struct chooser_load *l = &found[row->load];
-    CHECK_INT(l->apart, row->apart, row->text);
-    CHECK_INT(l->still, row->still, row->text);
-    CHECK(l->pages == row->pages, row->text);
+    CHECK_INT(l->strided, row->apart, row->text);
+    CHECK_INT(l->invariant, row->still, row->text);
+    CHECK(l->crosses_pages == row->pages, row->text);
     CHECK(l->repeats == row->repeats, row->text);
-    CHECK(l->far == row->far, row->text);
+    CHECK(l->beyond_l3 == row->far, row->text);
     CHECK(l->alone == row->alone, row->text);
     CHECK(l->all == row->all && l->panel == row->panel, row->text);
-    CHECK(l->lines == row->lines && l->span == row->span, row->text);
+    CHECK(l->line_footprint == row->lines && l->span == row->span, row->text);
     for (int i = 0; i < 3; i++) CHECK_INT(l->window[i], row->window[i], row->text);
     CHECK(c.windows == !strcmp(row->text, PIXELS), row->text);
     program_free(p);

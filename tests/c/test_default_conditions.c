@@ -1,8 +1,8 @@
 // Conditions of indices, however they are said, become those that the default schedule reads, and mean the same.
+#include "autoschedule/default.h"
 #include "check.h"
 #include "machines.h"
 #include "same_values.h"
-#include "transform/default.h"
 
 static canvas_context ctx;
 

@@ -1,9 +1,9 @@
 // Tiles that were chosen before are those that are chosen anew: whatever one is made of changes, one thing
 // after the other, and of each some change makes another tile.
+#include "autoschedule/default_chooser.h"
 #include "check.h"
 #include "machines.h"
 #include "program/program.h"
-#include "transform/default_chooser.h"
 
 static canvas_context ctx;
 
@@ -57,13 +57,14 @@ static const char *const programs[] = {
 static struct question asked(struct program *p, const struct machine *machine) {
   struct question q = {.p = p, .machine = *machine};
   int stage = p->outputs.data[0];
-  struct default_kept *kept = mem_alloc((size_t)p->tensors.count * sizeof *kept);
-  for (int i = 0; i < p->tensors.count; i++) default_keep_plain(&p->tensors.data[i], &kept[i]);
+  struct default_layout *kept = mem_alloc((size_t)p->tensors.count * sizeof *kept);
+  for (int i = 0; i < p->tensors.count; i++) default_row_major(&p->tensors.data[i], &kept[i]);
   default_facts(p, stage, kept, &q.f);
   for (int i = 0; i < q.f.t->rank; i++) q.order[i] = q.f.order[i];
   free(kept);
   q.t = p->tensors.data[stage];
-  q.options = (struct default_options){.pack = true, .lanes = -1, .parts = true, .split = true};
+  q.options =
+      (struct default_options){.pack = true, .lanes = -1, .k_blocking = true, .split = true};
   return q;
 }
 
@@ -74,19 +75,19 @@ static void packing(struct question *q) {
   q->options.pack = !q->options.pack;
 }
 static void inner(struct question *q) {
-  q->options.inner = !q->options.inner;
+  q->options.free_layout = !q->options.free_layout;
 }
 static void lanes(struct question *q) {
   if (q->t.axes[0].size <= 20) q->options.lanes = 0;
 }
 static void turned(struct question *q) {
-  q->options.turned = 2;
+  q->options.non_affine = 2;
 }
 static void outside(struct question *q) {
   q->options.outside = 1;
 }
 static void parts(struct question *q) {
-  q->options.parts = !q->options.parts;
+  q->options.k_blocking = !q->options.k_blocking;
 }
 static void stored(struct question *q) {
   q->options.stored = !q->options.stored;
@@ -137,26 +138,26 @@ static void order(struct question *q) {
   q->order[last] = first;
 }
 static void written(struct question *q) {
-  for (int i = 0; i < q->t.rank; i++) q->f.out[i] = q->f.out[i] == 1 ? 77 : 1;
+  for (int i = 0; i < q->t.rank; i++) q->f.out_stride[i] = q->f.out_stride[i] == 1 ? 77 : 1;
 }
 static void written_apart(struct question *q) {
-  for (int i = 0; i < q->t.rank; i++) q->f.out[i] = q->f.out[i] == 1 ? 1 : 1 << 14;
+  for (int i = 0; i < q->t.rank; i++) q->f.out_stride[i] = q->f.out_stride[i] == 1 ? 1 : 1 << 14;
 }
 static void within(struct question *q) {
-  q->f.bordered = true;
-  for (int i = 0; i < q->t.rank; i++) q->f.inside[i] = i ? 1 : 0.2;
+  q->f.has_boundary = true;
+  for (int i = 0; i < q->t.rank; i++) q->f.inside_share[i] = i ? 1 : 0.2;
 }
 static void period(struct question *q) {
   q->f.period[0] = q->f.period[0] ? 0 : 2;
 }
 static void conditions(struct question *q) {
-  q->f.asked ^= 1;
+  q->f.guarded ^= 1;
 }
 static void roughness(struct question *q) {
-  q->f.rough |= 1;
+  q->f.non_monotone |= 1;
 }
 static void bounds(struct question *q) {
-  q->f.bounds |= 1;
+  q->f.bounds_reduction |= 1;
 }
 static void operations(struct question *q) {
   q->f.operations += 20;
@@ -168,10 +169,10 @@ static void reduction(struct question *q) {
   q->f.reduction = 1;
 }
 static void many(struct question *q) {
-  q->f.many = true;
+  q->f.truncated = true;
 }
 static void phased(struct question *q) {
-  q->f.phased = !q->f.phased;
+  q->f.periodic = !q->f.periodic;
 }
 static void loads(struct question *q) {
   q->f.loads--;
@@ -187,19 +188,19 @@ static void jump(struct question *q) {
   q->f.load[0].jump[q->t.rank - 1] = 9999;
 }
 static void twisted(struct question *q) {
-  q->f.load[0].twisted |= 1u << (q->t.rank - 1);
+  q->f.load[0].non_affine |= 1u << (q->t.rank - 1);
 }
 static void moves(struct question *q) {
-  q->f.load[0].moves ^= 1;
+  q->f.load[0].depends_on ^= 1;
 }
 static void under(struct question *q) {
-  q->f.load[0].asked ^= 1u << (q->t.rank - 1);
+  q->f.load[0].guarded ^= 1u << (q->t.rank - 1);
 }
 static void plain(struct question *q) {
-  q->f.load[0].plain = !q->f.load[0].plain;
+  q->f.load[0].packable = !q->f.load[0].packable;
 }
 static void rare(struct question *q) {
-  q->f.load[0].rare = !q->f.load[0].rare;
+  q->f.load[0].cold = !q->f.load[0].cold;
 }
 static void outer_axes(struct question *q) {
   q->f.load[q->f.loads - 1].outer = ~0u;
@@ -243,12 +244,13 @@ static const struct change changes[] = {
 static bool same_tile(const struct default_tile *a, const struct default_tile *b, int axes) {
   for (int i = 0; i < axes; i++)
     if (a->rows[i] != b->rows[i] || a->order[i] != b->order[i]) return false;
-  return a->vec == b->vec && a->steps == b->steps && a->together == b->together &&
-         a->blocked == b->blocked && a->bands == b->bands && a->streams == b->streams &&
-         a->open == b->open && a->masked == b->masked && a->peeled == b->peeled &&
-         a->packed == b->packed && a->rolled == b->rolled && a->unrolled == b->unrolled &&
-         a->kept == b->kept && a->phases == b->phases && a->slide == b->slide &&
-         a->part == b->part && a->cycles == b->cycles;
+  return a->vector_axis == b->vector_axis && a->steps == b->steps &&
+         a->cache_block == b->cache_block && a->block_axis == b->block_axis &&
+         a->bands == b->bands && a->streams == b->streams && a->symbolic == b->symbolic &&
+         a->masked == b->masked && a->peeled == b->peeled && a->packed == b->packed &&
+         a->rolled == b->rolled && a->unrolled == b->unrolled &&
+         a->reuses_vectors == b->reuses_vectors && a->phases == b->phases &&
+         a->sliding == b->sliding && a->k_block == b->k_block && a->cycles == b->cycles;
 }
 
 static struct default_tile told(struct question *q, bool anew) {

@@ -75,13 +75,13 @@ static void can_be_bound(void **state) {
 
 // -- nothing plainly poor --
 
-static bool only_moves(const struct kernel *k, int node, bool shifts) {
+static bool is_data_movement(const struct kernel *k, int node, bool shifts) {
   const char *word = node_row(&k->nodes[node])->word;
   return !strcmp(word, "group") || (shifts && !strcmp(word, "shift"));
 }
 
 static int origin(const struct kernel *k, int node, bool shifts) {
-  while (only_moves(k, node, shifts)) node = k->nodes[node].in[0];
+  while (is_data_movement(k, node, shifts)) node = k->nodes[node].in[0];
   return node;
 }
 

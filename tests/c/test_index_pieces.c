@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "base/random.h"
-#include "program/index_pieces.h"
+#include "rewrite/index_pieces.h"
 
 enum { DRAWS = 20000, DEEPEST = 4 };
 

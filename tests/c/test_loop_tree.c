@@ -1,8 +1,8 @@
 // Binding schedules: what is accepted computes what the interpreter says, what is rejected says why.
+#include "autoschedule/default.h"
 #include "base/random.h"
 #include "bind/bind.h"
 #include "machines.h"
-#include "transform/default.h"
 #include "walk_tree.h"
 
 #include "check.h"
@@ -356,7 +356,7 @@ static int64_t walks(const char *program, const char *schedule, const struct mac
   struct loop_tree *tree;
   if (loop_tree_bind(&ctx, p, s, machine, &tree) != CANVAS_OK)
     fail_msg("%s for \"%s\"", ctx.message, schedule);
-  CHECK_INT(tree->open, 0, schedule);
+  CHECK_INT(tree->open_holes, 0, schedule);
   CHECK_TEXT(walk_tree(tree, 1), NULL, schedule);
   int64_t elements = tree->stages[0].elements;
   loop_tree_free(tree);
@@ -468,7 +468,7 @@ static void default_trees(void **state) {
     struct program *p = parse_program(*text);
     struct schedule *s = schedule_default(p, true, &machine_avx512), *bound;
     struct loop_tree *tree;
-    if (default_bind_kept(&ctx, p, &machine_avx512, KEPT_EITHER, &bound, &tree) != CANVAS_OK)
+    if (default_bind_layout(&ctx, p, &machine_avx512, LAYOUT_EITHER, &bound, &tree) != CANVAS_OK)
       fail_msg("%s for \"%s\"", ctx.message, *text);
     struct buf own = {0};
     schedule_print(s, &own);

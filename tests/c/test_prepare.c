@@ -1,9 +1,9 @@
 // Programs taken apart into what is prepared from constant inputs and the rest: which stages go where,
 // and that both together compute what the whole does.
+#include "prepare/prepare.h"
 #include "program/interpret.h"
 #include "random_edit.h"
 #include "random_program.h"
-#include "transform/prepare.h"
 
 #include <stdlib.h>
 
@@ -135,8 +135,8 @@ static void compare(const struct program *p, const struct prepared *made, const 
   for (int i = 0; i < p->inputs.count; i++) {
     inputs[i] = malloc((size_t)program_elements(p, p->inputs.data[i]) * sizeof(double));
     program_fill(p, i, 5, inputs[i]);
-    if (made->prepare.takes[i]) first[taken++] = inputs[i];
-    if (made->rest.takes[i]) second[kept++] = inputs[i];
+    if (made->prepare.uses_input[i]) first[taken++] = inputs[i];
+    if (made->rest.uses_input[i]) second[kept++] = inputs[i];
   }
   for (int i = 0; i < made->count; i++)
     second[kept + i] = outputs_of(made->prepare.program, first, i);

@@ -8,7 +8,7 @@
 #include "check.h"
 #include "machines.h"
 #include "run/cache.h"
-#include "tune/rates.h"
+#include "tune/rates_here.h"
 
 static canvas_context ctx;
 

@@ -1,11 +1,11 @@
 // The predicted time of schedules: which of two is faster and by about how much, that it is a number for
 // every operator's default, naive and randomly edited schedules, and what it says of extremes.
+#include "autoschedule/default.h"
 #include "check.h"
+#include "cost/schedule_cost.h"
 #include "machines.h"
 #include "operator_calls.h"
 #include "random_edit.h"
-#include "transform/default.h"
-#include "tune/schedule_cost.h"
 
 static canvas_context ctx;
 

@@ -4,7 +4,7 @@
 #include "random_edit.h"
 #include "machines.h"
 #include "random_program.h"
-#include "transform/schedule_edit.h"
+#include "edit/schedule_edit.h"
 #include "walk_tree.h"
 
 #include "check.h"
@@ -189,7 +189,7 @@ static void try_edit(struct editor *e, uint64_t seed) {
   schedule_free(e->s);
   e->s = loop_tree_take(edited);
   bind_editor(e);
-  if (e->tree->open == 0) check_walk(e, seed);
+  if (e->tree->open_holes == 0) check_walk(e, seed);
   e->edits++;
 }
 
@@ -335,7 +335,7 @@ static bool try_damage(struct editor *e, uint64_t seed) {
   if (accepted) {
     e->s = s;
     e->tree = tree;
-    if (tree->open == 0) check_walk(e, seed);
+    if (tree->open_holes == 0) check_walk(e, seed);
     loop_tree_free(tree);
     e->tree = old_tree;
     e->s = old;

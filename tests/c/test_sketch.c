@@ -1,14 +1,14 @@
 // Sketches: each can be bound at points of its space, and what it computes there is right.
 //
 // CANVAS_TEST_ALL=1: more programs and more points.
+#include "autoschedule/winograd_nest.h"
 #include "check.h"
 #include "machines.h"
 #include "operator_calls.h"
-#include "program/program_edit.h"
 #include "random_program.h"
+#include "rewrite/program_edit.h"
 #include "same_values.h"
 #include "sanitized.h"
-#include "transform/winograd_nest.h"
 #include "tune/candidates.h"
 #include "tune/sketch.h"
 #include "tune/space.h"
@@ -578,7 +578,7 @@ static void where_it_is_permitted(void **state) {
 }
 
 static struct schedule *nest_of(const struct program *p) {
-  struct program *made = winograd_of(p, 4);
+  struct program *made = program_with_winograd(p, 4);
   assert_non_null(made);
   struct schedule *s = winograd_nest(made, &machine_avx512);
   program_free(made);

@@ -130,7 +130,7 @@ static void points(void **state) {
     CHECK_INT(schedule_set(&ctx, copy, text.text), CANVAS_OK, text.text);
     struct loop_tree *legally = space_legal(space, point);
     bool binds = loop_tree_bind(&ctx, p, copy, &machine_avx512, &tree) == CANVAS_OK;
-    CHECK_INT(legally != NULL, binds && !tree->open && !tree->warnings.count, text.text);
+    CHECK_INT(legally != NULL, binds && !tree->open_holes && !tree->warnings.count, text.text);
     if (legally) {
       legal++;
       for (int i = 0; i < s->levels.count; i++)

@@ -1,6 +1,6 @@
 // The edit `winograd`: what it takes, what it prints, why it refuses, and that it keeps what is computed.
 #include "program/interpret.h"
-#include "program/program_edit.h"
+#include "rewrite/program_edit.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -168,7 +168,7 @@ static void values_stay(void **state) {
     buf_printf(&text, "canvas 1\nprogram p\n%sout Y\n", row->text);
     struct program *p = parse(text.text);
     for (int tile = 2; tile <= 4; tile += 2) {
-      struct program *q = winograd_of(p, tile);
+      struct program *q = program_with_winograd(p, tile);
       if (!q) fail_msg("%s is taken for no convolution", row->name);
       CHECK_INT(q->winograd, tile, row->name);
       check_same(p, q, row->name);
@@ -192,7 +192,7 @@ static void groups_are_not_repeated(void **state) {
       "program p\nin X f32 [c:6, h:6, w:6]\nin W f32 [k:8, c:3, kh:3, kw:3]\n"
       "Y[k:8, h:4, w:4] = X[k/4*3+c, h+kh, w+kw] * W[k, c, kh, kw] // sum c:3, kh:3, kw:3\nout "
       "Y\n");
-  struct program *q = winograd_of(p, 4);
+  struct program *q = program_with_winograd(p, 4);
   CHECK_INT(program_elements(q, program_find(q, "Y_T")), 6 * 6 * 2 * 3, "elements of the image");
   program_free(q);
   program_free(p);
@@ -201,12 +201,10 @@ static void groups_are_not_repeated(void **state) {
 // ---- what is refused ----------------------------------------------------------------------------
 
 #define GIVEN "in X f32 [h:9, w:9, c:4]\nin W f32 [kh:3, kw:3, c:4, k:4]\n"
-#define NONE  "line 1, column 10: 'Y' has no window of 3x3 that moves along two of its axes"
-#define STRIDE                                                                                     \
-  "line 1, column 10: 'Y' has a window with a stride or a dilation, and it is of those that move " \
-  "by "                                                                                            \
-  "1 in steps of 1"
-#define PRODUCTS "line 1, column 10: 'Y' sums no products of an image and weights"
+#define NONE  "line 1, column 10: 'Y' has no 3x3 window along two of its axes"
+#define STRIDE \
+  "line 1, column 10: 'Y' has a window with a stride or a dilation, Winograd needs neither"
+#define PRODUCTS "line 1, column 10: 'Y' is not a sum of products of an image and weights"
 
 static const struct {
   const char *edit, *stage, *message;
@@ -236,11 +234,11 @@ static const struct {
     {"winograd Y 4",
      "Y[h:7, w:7, k:4] = X[h+kh, w+kw, c] * W[h%3, kw, c, k] // sum c:4, kh:3, kw:3\n", NONE},
     {"winograd Y 4", "Y[h:7, w:7, k:4] = X[h+kh, w+kw, k] * W[kh, kw, k, k] // sum kh:3, kw:3\n",
-     "line 1, column 10: 'Y' sums no channels of image times weights, it would take more work than "
-     "now"},
+     "line 1, column 10: 'Y' sums over no channels of image times weights, so Winograd would "
+     "take more work"},
     {"winograd Y 4",
      "Y[h:7, w:7, k:4] = X[h+kh, w+kw, c] * W[kh, kw, c, k] // sum kh:3, kw:3, c:0..k+1\n",
-     "line 1, column 10: 'Y' runs from one index to another along a reduction"},
+     "line 1, column 10: 'Y' has a reduction whose bounds depend on data"},
     {"winograd Y 4 as Z",
      "Y[h:7, w:7, k:4] = X[h+kh, w+kw, c] * W[kh, kw, c, k] // sum c:4, kh:3, kw:3\n",
      "line 1, column 14: expected the end of the edit, found 'as'"},
@@ -257,7 +255,7 @@ static void others_are_refused(void **state) {
               row->stage);
     CHECK_TEXT(ctx.message, row->message, row->stage);
     bool taken = strcmp(row->edit, "winograd Y 4 as Z") == 0;
-    q = winograd_of(p, 4);
+    q = program_with_winograd(p, 4);
     CHECK((q != NULL) == taken, row->stage);
     program_free(q);
     program_free(p);
@@ -284,7 +282,7 @@ static void the_mark_stays(void **state) {
   program_free(p);
   program_free(given);
   p = parse("program p winograd 4\n" SMALL SMALL_CONV "out Y\n");
-  q = winograd_of(p, 2);
+  q = program_with_winograd(p, 2);
   CHECK_INT(q->winograd, 4, "the larger one");
   program_free(p);
   program_free(q);

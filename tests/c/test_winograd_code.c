@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "check.h"
-#include "program/program_edit.h"
+#include "rewrite/program_edit.h"
 #include "run/expected.h"
 
 #define CONV                                                                                  \

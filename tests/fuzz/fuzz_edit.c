@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "program/program_edit.h"
+#include "rewrite/program_edit.h"
 #include "same_program.h"
 
 static const char cut[] = "\n----\n";

@@ -10,7 +10,7 @@
 
 #include "base/buf.h"
 #include "base/memory.h"
-#include "program/program_edit.h"
+#include "rewrite/program_edit.h"
 #include "run/cache.h"
 #include "same_program.h"
 #include "tune/log.h"

@@ -1,0 +1,198 @@
+/* What loops touch, and what that makes a cache bring in: see cost_parts.h.
+ *
+ * A cache keeps what one iteration of a loop touches if all of it fits. Of the outermost loop whose
+ * iterations do, what one iteration shares with the next stays; what none of its iterations moves stays
+ * for those of the loops around it that do not move it either. Everything else comes anew.
+ */
+#include <math.h>
+
+#include "cost/cost_parts.h"
+#include "cost/policy.h"
+
+enum { LINES = 128, SET_MOST = 256 };
+
+static double touch(struct cost_walk *w, const struct nest *n, int steps, enum fetched by) {
+  double sum = 0;
+  for (int i = 0; i < n->count; i++) {
+    const struct access *a = &w->accesses.data[n->first + i];
+    double more = a->touched[by][steps] - w->scratch[a->tensor];
+    if (more <= 0) continue;
+    w->scratch[a->tensor] += more;
+    sum += more;
+  }
+  return sum;
+}
+
+static void forget(struct cost_walk *w, const struct nest *n) {
+  for (int i = 0; i < n->count; i++) w->scratch[w->accesses.data[n->first + i].tensor] = 0;
+}
+
+/* How many steps lead to the node, itself included; -1 if it is not around the stage. */
+static int steps_to(const struct bound_stage *s, int node) {
+  if (node == 0) return 0;
+  for (int i = s->steps; i > 0; i--)
+    if (s->path[i - 1].node == node) return i;
+  return -1;
+}
+
+/* The stages below a node follow each other in the order of the text. */
+static int fill_node(struct cost_walk *w, int node, int from, enum fetched by) {
+  const struct schedule_node *nodes = w->tree->schedule->nodes.data;
+  double sum = 0;
+  int to = from;
+  if (nodes[node].kind == NODE_LEAF) return from + 1;
+  for (int child = nodes[node].first; child >= 0; child = nodes[child].next)
+    to = fill_node(w, child, to, by);
+  for (int i = from; i < to; i++)
+    if (w->nests[i].count) sum += touch(w, &w->nests[i], steps_to(w->nests[i].stage, node), by);
+  for (int i = from; i < to; i++) forget(w, &w->nests[i]);
+  w->body[by][node] = sum;
+  return to;
+}
+
+void caches_fill(struct cost_walk *w) {
+  for (int by = 0; by < FETCHED; by++) fill_node(w, 0, 0, (enum fetched)by);
+}
+
+/* The first so many steps are around the loops that fit: bytes of an access in all. */
+static double access_traffic(const struct nest *n, const struct access *a, int fits,
+                             enum fetched by) {
+  const double *touched = a->touched[by];
+  double times = 1;
+  while (fits > 0 && (touched[fits - 1] == touched[fits] && !(a->moves >> (fits - 1) & 1))) fits--;
+  for (int i = 0; i < fits - 1; i++) times *= n->extent[i];
+  return times * touched[fits > 0 ? fits - 1 : 0];
+}
+
+static bool same_strides(const struct access *a, const struct access *b) {
+  for (size_t i = 0; i < sizeof a->stride / sizeof *a->stride; i++)
+    if (a->stride[i] != b->stride[i]) return false;
+  return true;
+}
+
+/* Of accesses to one tensor that move alike the largest counts. */
+static bool covered(const struct cost_walk *w, const struct nest *n, int at) {
+  const struct access *a = &w->accesses.data[n->first + at];
+  for (int i = 0; i < n->count; i++) {
+    const struct access *other = &w->accesses.data[n->first + i];
+    if (i == at || other->tensor != a->tensor || other->moves != a->moves) continue;
+    if (!same_strides(other, a)) continue;
+    double more = other->touched[LINE][0] - a->touched[LINE][0];
+    if (more > 0 || (more == 0 && i < at)) return true;
+  }
+  return false;
+}
+
+/* Rows that lie pages apart are streams of their own, and no processor fetches many ahead; fewer where
+ * they lie in one set of the first cache. */
+static double lateness(const struct cost_walk *w, const struct nest *n, const struct access *a) {
+  const struct machine *m = &w->tree->machine;
+  double streams = 1, most = COST_STREAMS;
+  for (int i = 0; i < n->stage->steps; i++) {
+    double bytes = fabs(a->stride[i]) * a->bytes;
+    if (n->copies[i] <= 1 || i == n->lane || bytes < (double)machine_prefetch_stride(m)) continue;
+    streams *= n->copies[i];
+    if (fmod(bytes, (double)machine_l1_way(m)) == 0) most = COST_STREAMS_OF_SET;
+  }
+  return fmin(COST_LATE, fmax(1, streams / most));
+}
+
+/* From one iteration to the next it goes to another page, for a few lines there. */
+static bool is_hopping(const struct cost_walk *w, const struct nest *n, const struct access *a) {
+  double page = (double)machine_prefetch_stride(&w->tree->machine);
+  double run = n->lane >= 0 && a->stride[n->lane] == 1 ? n->lanes * n->copies[n->lane] : 1;
+  int i = n->stage->steps - 1;
+  while (i >= 0 && !((a->moves & n->loops) >> i & 1)) i--;
+  return i >= 0 && fabs(a->stride[i]) * a->bytes >= page && run * a->bytes < page;
+}
+
+static double traffic(struct cost_walk *w, const struct nest *n, double cache, enum fetched by) {
+  const double *body = w->body[by];
+  double bytes = 0;
+  int fits = 0;
+  if (body[0] <= cache) return 0;
+  while (fits < n->stage->steps && body[n->stage->path[fits].node] > cache) fits++;
+  if (fits < n->stage->steps) fits++;
+  for (int i = 0; i < n->count; i++) {
+    const struct access *a = &w->accesses.data[n->first + i];
+    if (covered(w, n, i)) continue;
+    bytes += lateness(w, n, a) * (is_hopping(w, n, a) ? COST_HOPPING : 1) *
+             access_traffic(n, a, fits, by);
+  }
+  return bytes;
+}
+
+/* ---- sets ------------------------------------------------------------------------------------ */
+
+/* The lines that one iteration of the innermost loop loads by unrolled steps: where each begins. */
+struct lines {
+  int64_t line[LINES];
+  int count;
+};
+
+static void add_line(struct lines *l, int64_t line) {
+  for (int i = 0; i < l->count; i++)
+    if (l->line[i] == line) return;
+  if (l->count < LINES) l->line[l->count++] = line;
+}
+
+/* Those of an address and of all unrolled steps from `step` on. */
+static void add_lines(const struct nest *n, const struct access *a, int step, double at,
+                      double line, struct lines *out) {
+  while (step < n->stage->steps && (n->copies[step] <= 1 || !(a->moves >> step & 1))) step++;
+  if (step == n->stage->steps) {
+    if (fabs(at) < COST_ADDRESS_MOST) add_line(out, (int64_t)floor(at * a->bytes / line));
+    return;
+  }
+  double stride = a->stride[step] * (step == n->lane ? n->lanes : 1);
+  for (int64_t i = 0; (double)i < n->copies[step] && out->count < LINES; i++)
+    add_lines(n, a, step + 1, at + (double)i * stride, line, out);
+}
+
+/* Of the lines of a set the part that is gone when it is asked for again: more than there are ways. */
+static double lost(const struct lines *l, double way, double line, double ways) {
+  int sets = (int)(way / line), in[SET_MOST] = {0};
+  double all = 0;
+  if (sets < 1 || sets > SET_MOST) return 0;
+  for (int i = 0; i < l->count; i++) in[((l->line[i] % sets) + sets) % sets]++;
+  for (int i = 0; i < sets; i++)
+    if (in[i] > ways) all += in[i] * fmin(1, (in[i] - ways) / (COST_EVICTED * ways));
+  return all;
+}
+
+/* Lines of rows that lie a multiple of a large power of two apart are in few sets of the first cache; what
+ * the next iterations would find there is loaded anew. */
+static double crowding(const struct cost_walk *w, const struct nest *n, const struct access *a) {
+  const struct machine *m = &w->tree->machine;
+  double line = (double)m->line, way = (double)machine_l1_way(m), ways = (double)m->l1 / way;
+  int loop = n->stage->steps - 1;
+  struct lines l = {.count = 0};
+  while (loop >= 0 && !(n->loops >> loop & 1)) loop--;
+  if (loop < 0 || !(a->moves >> loop & 1) || a->twisted >> loop & 1 || a->strewn) return 0;
+  double stride = fabs(a->stride[loop]) * a->bytes;
+  if (stride >= line || nest_addresses(n, a, 0) <= ways) return 0;
+  add_lines(n, a, 0, 0, line, &l);
+  return (1 - stride / line) * lost(&l, way, line, ways) * line * n->begun[n->stage->steps] *
+         n->part;
+}
+
+static double all_crowding(const struct cost_walk *w, const struct nest *n) {
+  double bytes = 0;
+  for (int i = 0; i < n->count; i++)
+    if (!covered(w, n, i)) bytes += crowding(w, n, &w->accesses.data[n->first + i]);
+  return bytes;
+}
+
+/* ---- all ------------------------------------------------------------------------------------- */
+
+/* What is a little too large stays there in part. */
+double nest_traffic(struct cost_walk *w, int stage, double cache, enum fetched by) {
+  const struct nest *n = &w->nests[stage];
+  if (!n->count) return 0;
+  return (traffic(w, n, COST_FULL * cache, by) + traffic(w, n, COST_OVERFULL * cache, by)) / 2;
+}
+
+double nest_crowding(const struct cost_walk *w, int stage) {
+  const struct nest *n = &w->nests[stage];
+  return n->count ? all_crowding(w, n) : 0;
+}
