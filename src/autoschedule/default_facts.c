@@ -9,6 +9,7 @@
 #include "autoschedule/default.h"
 #include "cost/policy.h"
 #include "program/affine.h"
+#include "program/program_cost.h"
 
 void default_row_major(const struct program_tensor *t, struct default_layout *out) {
   for (int i = 0; i < t->rank; i++) {
