@@ -23,7 +23,7 @@ struct stretch {
   int tensor, place;
   int64_t length;
   uint32_t apart; /* inner axes each of whose steps reads another stretch */
-  bool several;   /* ... are loops in the code: there are such */
+  bool several;   /* some of `apart` are loops in the code */
 };
 
 /* The loops inside, as axes. */

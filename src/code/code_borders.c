@@ -1,25 +1,26 @@
-/* Loops are split where conditions of indices change their value, so that the inside of an image has
- * none and its border pays for no more than it computes. The answers are the same without this file.
- * See code.h.
+/* Loop partitioning: loops are split where a condition of indices changes its value. See code.h.
  *
  *     for kh in 0..3                          for kh in max(1 - h, 0)..min(15 - h, 3)
  *       acc += (1 <= h + kh && h + kh < 15      acc += X[h + kh - 1]*W[kh]
  *               ? X[h + kh - 1]*W[kh] : 0) ->
  *
- * A condition in a value (`if`) is a sum of counters, >= 0. It is decided in the loop of the innermost
- * of its counters: there it changes at one place, which the loops around may move. The loop becomes
- * two, [low, place) and [place, high), each with a copy of the body, and what is 0 in a sum adds
- * nothing: a loop of nothing else is dropped. Copies of one trip become constants.
+ * The interior of an image then has no conditions, and the padding boundary computes no more than it needs.
  *
- * Of several conditions the one that holds in the least part is taken first, and where it holds is
- * split first: if the copies become too many, conditions are left in the borders, not inside.
- * What is split costs code: of a nest of loops at most ten times its own, of all together so much; nests in
- * which conditions are asked most often come first.
- * Lanes of a vector are looked at together: all hold it, or none, or (at the border) some.
- * A parallel loop stays whole, and a condition that a counter does not move in one direction alone
- * (h % 2 == 0) has no place: if loops stand below, it becomes an `if` around them.
+ * A condition in a value is a sum of counters, >= 0. The pass decides it in the loop of its innermost counter.
+ * There it changes at one place, which may depend on the outer loops. The loop becomes two, [low, place) and
+ * [place, high), each with a copy of the body. A term that is 0 is left out of its sum, and a loop without any
+ * other term is dropped. A copy of one trip has a constant in the place of its counter.
  *
- * The conditions of tails (statements under an `if`) stay: whether they are copied, mask and peel say.
+ * Order: the condition that holds for the smallest part of the loop comes first, and the part where it holds is
+ * split first. If the copies become too many, conditions remain at the boundary and not in the interior.
+ * Size: the copies of a nest have at most MOST_TIMES its statements, those of all nests MOST_COPIED. Nests that
+ * evaluate conditions most often come first.
+ * Vectors: a condition holds for all lanes, for none, or (at the boundary) for some.
+ * Limits: a parallel loop is not split. A condition that is not monotone in its counter (h % 2 == 0) has no
+ * such place; it becomes an `if` around the loops below, if there are any. Guards of tails (statements under an
+ * `if`) stay, as mask and peel of the schedule decide whether they are copied.
+ *
+ * Keeps: each iteration runs once, in its order. Results are the same without this pass.
  */
 #include <math.h>
 #include <stdlib.h>

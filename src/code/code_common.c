@@ -1,5 +1,4 @@
-/* Sums and quotients of indices that occur several times get a name: the answers are the same
- * without this file.
+/* Common subexpressions of indices get a name: sums and quotients that occur several times.
  *
  *     for k in 0..16                        for k in 0..16
  *       acc_0 += X[y*512 + k*8]         ->    let X_at index = y*512 + k*8
@@ -7,15 +6,14 @@
  *       acc_2 += X[y*512 + k*8 + 128]         acc_1 += X[X_at + 64]
  *                                             acc_2 += X[X_at + 128]
  *
- * A form is some of the terms of a sum, a multiple of them too (h + kh of h*14 + kh*14), without a
- * constant. It is named at the beginning of the innermost loop that counts any of its terms: that is
- * the outermost place where all of them are known. Worth is what it saves, an operand of an
- * operation counted 1: with uses u and operands n, u*(n - 1) - n. The form of the greatest worth is
- * named, of equal ones the first in the text, until none has any; inner loops come first.
+ * A form is some of the terms of a sum without its constant, or a multiple of them (h + kh of h*14 + kh*14).
+ * It is named at the start of the innermost loop that counts one of its terms, the outermost place where all of
+ * them are known. The gain of a name is u*(n - 1) - n for u uses and n operands. The form with the largest gain
+ * is named first, of equal ones the first in the text, until no form has a gain. Inner loops come first.
  *
- * What is named is computed in 64 bits and cannot overflow by the ranges of its loops. It may be
- * computed where no use of it is; so a load from an input is named only where one of its uses runs
- * whenever the loop's body does.
+ * Keeps: a name is computed in 64 bits and cannot overflow, by the ranges of its loops. It may be computed where
+ * no use of it runs. A load from an input is therefore named only where one use runs whenever the loop's body
+ * does. Results are the same without this pass.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
-/* A vector that is gathered lane by lane, and again for the next statements, is gathered once: each
- * time it is as many loads as there are lanes. What code_permute.c can load as vectors is not gathered at
- * all. The answers are the same without this file. See code.h.
+/* Two passes over gathers, vectors that are loaded lane by lane. See code.h.
+ *
+ * A vector that several statements gather is gathered once, since each gather costs a load per lane:
  *
  *     block                                        let W_lanes f32x16
  *       let lanes0 f32x16                          for lane in 0..16
@@ -8,11 +8,13 @@
  *         lanes0[lane] = W[lane*64 + k]            acc_0 += X[k] * W_lanes
  *       acc_0 += X[k] * lanes0                     acc_1 += X[k + 64] * W_lanes
  *     block
- *       ... the same
+ *       (the same gather)
  *       acc_1 += X[k + 64] * lanes0
  *
- * Such blocks stand in the same block, loop or branch: where one of them runs, all do. Arrays that are
- * written there are left alone.
+ * A gather that code_permute.c can express as vector loads is replaced by these and a permutation.
+ *
+ * Keeps: such blocks have the same parent, so if one runs, all do. Arrays that are written there are not
+ * shared. Results are the same without these passes.
  */
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
-/* Long sums in several levels: what a variable has summed up over a block of steps is added to another one, so that
- * the error grows with the steps of a block and the number of blocks, not with all steps; and that in blocks again
- * where there are many. See code.h.
+/* Blocked summation: a variable that sums many iterations is added to another one after each block of them, so
+ * the rounding error grows with the block and the number of blocks, not with all iterations. Many blocks are
+ * summed in blocks again. See code.h.
  *
  *     let acc f32 = 0                          let acc f32 = 0
  *     for k in 0..16384                        let acc_sum f32 = 0
@@ -11,7 +11,8 @@
  *                                                acc = 0
  *                                              acc += acc_sum
  *
- * Sums of f64 are exact enough without, and those in memory are left alone.
+ * Keeps: the same terms in each sum, in another grouping. Sums of f64 are exact enough without it, and sums in
+ * memory are left alone.
  */
 #include <math.h>
 #include <stdio.h>

@@ -1,17 +1,20 @@
-/* Vectors that are stored lane by lane, one beside the other, are transposed in registers and stored as vectors. The
- * effects are the same without this file. See code.h.
+/* Scattered stores become transpositions: vectors that are stored lane by lane, one beside the other, are
+ * transposed in registers and stored as vectors. See code.h.
  *
  *     block                                       block
  *       let lanes0 f32x4 = acc_0                    let across0 f32x4 = permute(acc_0, acc_1: 0 4 1 5)
  *       for lane in 0..4                            let across1 f32x4 = permute(acc_2, acc_3: 0 4 1 5)
  *         Y[lane*9 + at] = lanes0[lane]             ...
- *     ... the same of acc_1 to Y[lane*9 + at + 1]   Y[at, 4 lanes] = permute(across0, across1: 0 1 4 5)
- *     ... and acc_2 and acc_3                ->     Y[at + 9, 4 lanes] = permute(across0, across1: 2 3 6 7)
+ *     (the same of acc_1 to Y[lane*9 + at + 1]      Y[at, 4 lanes] = permute(across0, across1: 0 1 4 5)
+ *     and of acc_2 and acc_3)                ->     Y[at + 9, 4 lanes] = permute(across0, across1: 2 3 6 7)
  *                                                   ...
  *
- * Four lanes of four vectors at a time, then such quarters of vectors as a whole: every step is one instruction, where
- * the processor has vectors that long, and none crosses more of them than it has to. The lanes of vectors that are not
- * there are those of others, and are not stored.
+ * Four lanes of four vectors are transposed at a time, then such quarters of vectors as a whole. Each step is
+ * one instruction on a processor with vectors of this length, and crosses no more quarters than it has to.
+ * A vector that is missing is replaced by another one, whose lanes are not stored.
+ *
+ * Keeps: every lane is stored at its place, and no other element is written. Results are the same without this
+ * pass.
  */
 #include <stdio.h>
 #include <string.h>

@@ -17,20 +17,20 @@
 #include "emit/emit.h"
 #include "program/scalar_ops.h"
 
-#define EMIT_BYTES (32 << 20) /* of text */
+#define EMIT_BYTES (32 << 20) /* longest text of a function */
 
 extern const char *const c_operations[PX_OPS][2]; /* emit_operations.c: {"expf", "exp"} */
 
-/* The words of a target. Functions and types come for fp32 and for fp64. */
+/* The words of a target. Functions and types exist for fp32 and for fp64. */
 struct spelling {
   const char *index;                 /* type of loops */
-  const char *narrow;                /* ... that count lanes */
+  const char *narrow;                /* type of loops that count lanes */
   const char *type[PROGRAM_DTYPES];  /* of elements in memory */
   const char *const (*operation)[2]; /* by enum px_op: expf, exp */
   const char *infinity, *nan;
 };
 
-/* What the text needs defined before it. */
+/* Helpers that the text needs defined before it. */
 enum helper {
   HELP_MAX_F32 = 1 << 0,
   HELP_MAX_F64 = 1 << 1,
@@ -54,9 +54,8 @@ enum helper {
   HELP_SUMS_END = 1 << 19
 };
 
-/* Of vectors: for each operation the lengths that occur, bit i for i lanes; fp32, then fp64. LOAD and
- * STORE are of the first lanes, SOME is from one lane up to another, STREAM goes around the caches; ZIP is a
- * permutation that a transposition is made of. */
+/* Vector helpers. LOAD and STORE take the first lanes, SOME the lanes from one to another, STREAM stores past the
+ * caches, ZIP is a step of a transposition. */
 enum vector_helper {
   VECTOR_TYPE,
   VECTOR_ALL,
