@@ -19,11 +19,11 @@
 enum { LINES = 16 }; /* of one stretch, at most */
 
 /* Elements in a row of a tensor, from an index on. */
-struct stretch {
+struct data_range {
   int tensor, place;
   int64_t length;
-  uint32_t apart; /* inner axes each of whose steps reads another stretch */
-  bool several;   /* some of `apart` are loops in the code */
+  uint32_t range_axes; /* inner axes each of whose steps reads another stretch */
+  bool several;   /* some of `range_axes` are loops in the code */
 };
 
 /* The loops inside, as axes. */
@@ -34,7 +34,7 @@ struct inner {
 };
 
 struct seen {
-  VEC(struct stretch);
+  VEC(struct data_range);
 };
 
 static bool is_seen(const struct builder *b, const struct seen *seen, int tensor, int place) {
@@ -75,11 +75,11 @@ static void close_inner(struct builder *b, const struct bound_stage *bound, int 
 }
 
 /* The place where all inner axes are 0, but for those in whose steps another stretch is read: where the walk stands. */
-static int first_place(struct builder *b, int place, const struct inner *in, uint32_t apart) {
+static int first_place(struct builder *b, int place, const struct inner *in, uint32_t range_axes) {
   int axis[PROGRAM_AXES];
   for (int i = 0; i < b->space.open; i++)
     axis[i] = i < in->first    ? program_axis(b->px, b->space.loops, i)
-              : apart >> i & 1 ? in->digits[in->step[i]]
+              : range_axes >> i & 1 ? in->digits[in->step[i]]
                                : px_int(b->px, 0);
   return px_copy(b->px, b->px, place, &(struct px_map){.axis = axis});
 }
@@ -96,38 +96,38 @@ static bool is_long(const struct builder *b, int tensor, int64_t length) {
 /* Of the axes those that are loops in the code. None where another one is among them, as then parts of a stretch are
  * not asked for, where a stretch is less than a line, or where all of them are few lines. */
 static uint32_t loops_of(const struct builder *b, const struct bound_stage *bound,
-                         const struct stretch *s, const struct inner *in) {
+                         const struct data_range *s, const struct inner *in) {
   int64_t bytes = program_dtype_bytes(b->program->tensors.data[s->tensor].dtype);
   int64_t all = s->length;
   if (2 * bound->steps > PROGRAM_AXES)
     return 0; /* not all of them may be axes where the walk stands */
   for (int i = in->first; i < b->space.open; i++) {
-    if (!(s->apart >> i & 1)) continue;
+    if (!(s->range_axes >> i & 1)) continue;
     if (!is_loop(b, bound->path[in->step[i]].node)) return 0;
     all *= b->px->tensors.data[b->space.loops].axes[i].size;
   }
   bool few = s->length * bytes < b->tree->machine.line || !is_long(b, s->tensor, all);
-  return few ? 0 : s->apart;
+  return few ? 0 : s->range_axes;
 }
 
 /* How many elements in a row the inner axes read, and which of them go on elsewhere. */
-static struct stretch stretch_of(struct builder *b, const struct bound_stage *bound, int tensor,
+static struct data_range data_range_of(struct builder *b, const struct bound_stage *bound, int tensor,
                                  int place, const struct inner *in) {
-  struct stretch s = {.tensor = tensor, .length = 1};
+  struct data_range s = {.tensor = tensor, .length = 1};
   int64_t step[PROGRAM_AXES];
   for (int i = in->first; i < b->space.open; i++)
-    if (build_stride(b, place, i, &step[i]) && step[i] > 0) s.apart |= 1u << i;
+    if (build_stride(b, place, i, &step[i]) && step[i] > 0) s.range_axes |= 1u << i;
   for (int i = in->first; i < b->space.open; i++) {
-    if (!(s.apart >> i & 1) || step[i] > s.length) continue;
+    if (!(s.range_axes >> i & 1) || step[i] > s.length) continue;
     s.length += step[i] * (b->px->tensors.data[b->space.loops].axes[i].size - 1);
-    s.apart &= ~(1u << i);
+    s.range_axes &= ~(1u << i);
     i = in->first - 1;
   }
-  s.apart = loops_of(b, bound, &s, in);
-  s.several = s.apart != 0;
+  s.range_axes = loops_of(b, bound, &s, in);
+  s.several = s.range_axes != 0;
   for (int i = in->first; i < b->space.open; i++)
-    if (!in->digits || in->digits[in->step[i]] < 0) s.apart &= ~(1u << i);
-  s.place = first_place(b, place, in, s.apart);
+    if (!in->digits || in->digits[in->step[i]] < 0) s.range_axes &= ~(1u << i);
+  s.place = first_place(b, place, in, s.range_axes);
   return s;
 }
 
@@ -170,15 +170,15 @@ static void put_back(struct builder *b, const struct bound_stage *bound, int nod
     if (bound->path[i].node != node) b->space.digit[bound->path[i].level] = digits[i];
 }
 
-static bool reads_another(const struct stretch *s, const struct inner *in, int step) {
+static bool reads_another(const struct data_range *s, const struct inner *in, int step) {
   for (int i = in->first; i < in->end; i++)
-    if (s->apart >> i & 1 && in->step[i] == step) return true;
+    if (s->range_axes >> i & 1 && in->step[i] == step) return true;
   return false;
 }
 
 /* Steps that read the stretch: how many there are, which one this is (an expression). */
 static int64_t steps_of(struct builder *b, const struct bound_stage *bound, int node,
-                        const struct stretch *s, const struct inner *in, int *now) {
+                        const struct data_range *s, const struct inner *in, int *now) {
   int64_t count = 1;
   *now = px_int(b->px, 0);
   for (int i = stage_step(bound, node); i < bound->steps; i++) {
@@ -192,7 +192,7 @@ static int64_t steps_of(struct builder *b, const struct bound_stage *bound, int 
 }
 
 /* What this step of `count` asks for. */
-static void prefetch_piece(struct builder *b, const struct stretch *s, int64_t count, int now) {
+static void prefetch_piece(struct builder *b, const struct data_range *s, int64_t count, int now) {
   int64_t piece = s->length / count, several = count / s->length;
   if (several > 1) now = px_div(b->px, now, px_int(b->px, several));
   if (piece * count < s->length) piece++;
@@ -204,12 +204,12 @@ static void prefetch_piece(struct builder *b, const struct stretch *s, int64_t c
 
 /* What is read below an expression and moves with `axes`, of arrays that are not on the stack; of
  * the lanes of a vector from the first on. */
-static void find_stretches(struct builder *b, const struct bound_stage *bound, int expr, int node,
+static void find_data_ranges(struct builder *b, const struct bound_stage *bound, int expr, int node,
                            uint32_t axes, const struct inner *in, struct seen *seen) {
   if (expr < 0) return;
   struct px_node n = b->px->nodes.data[expr];
   if (n.op != PX_LOAD) {
-    for (int i = 0; i < 3; i++) find_stretches(b, bound, n.arg[i], node, axes, in, seen);
+    for (int i = 0; i < 3; i++) find_data_ranges(b, bound, n.arg[i], node, axes, in, seen);
     return;
   }
   int place = b->px->indices.data[n.first], stage = b->space.stage_of[n.tensor];
@@ -220,7 +220,7 @@ static void find_stretches(struct builder *b, const struct bound_stage *bound, i
     return;
   if (b->lane >= 0) place = build_at_zero(b, place, b->lane);
   if (px_mentions(b->px, place, b->lane)) return;
-  struct stretch s = stretch_of(b, bound, n.tensor, place, in);
+  struct data_range s = data_range_of(b, bound, n.tensor, place, in);
   if (!is_seen(b, seen, n.tensor, s.place)) VEC_PUSH(seen, s);
 }
 
@@ -250,12 +250,12 @@ static void step_back(struct builder *b, const struct schedule_loop *loop, const
 }
 
 /* What the stage reads where the walk stands, and the loops in the node go on. Answers how many were seen before. */
-static int stage_stretches(struct builder *b, const struct bound_stage *bound, int node,
+static int stage_data_ranges(struct builder *b, const struct bound_stage *bound, int node,
                            uint32_t axes, struct inner *in, struct seen *seen) {
   int before = seen->count;
   open_inner(b, bound, node, in);
   int expr = space_expr(&b->space, bound, b->program->tensors.data[bound->tensor].body);
-  find_stretches(b, bound, expr, node, axes, in, seen);
+  find_data_ranges(b, bound, expr, node, axes, in, seen);
   close_inner(b, bound, node, in->first);
   in->end = b->space.open;
   b->space.open = in->first;
@@ -274,12 +274,12 @@ static void prefetch_pieces(struct builder *b, int node, int outer) {
     if (bound->dead || innermost_loop(b, bound, outer) != node) continue;
     struct inner in = {.digits = aside};
     put_aside(b, bound, outer, aside);
-    int at = stage_stretches(b, bound, outer, axes, &in, &seen);
+    int at = stage_data_ranges(b, bound, outer, axes, &in, &seen);
     put_back(b, bound, outer, aside);
     for (; at < seen.count; at++) {
-      const struct stretch *s = &seen.data[at];
+      const struct data_range *s = &seen.data[at];
       int64_t count = steps_of(b, bound, outer, s, &in, &now);
-      if (s->apart || is_long(b, s->tensor, s->length)) prefetch_piece(b, s, count, now);
+      if (s->range_axes || is_long(b, s->tensor, s->length)) prefetch_piece(b, s, count, now);
     }
   }
   step_back(b, loop, digits);
@@ -298,10 +298,10 @@ static void prefetch_rows(struct builder *b, int node) {
     const struct bound_stage *bound = &b->tree->stages[i];
     if (stage_step(bound, node) == bound->steps || bound->dead) continue;
     struct inner in = {0};
-    int at = stage_stretches(b, bound, node, axes, &in, &seen);
+    int at = stage_data_ranges(b, bound, node, axes, &in, &seen);
     bool in_pieces = innermost_loop(b, bound, node) >= 0;
     for (; at < seen.count; at++) {
-      const struct stretch *s = &seen.data[at];
+      const struct data_range *s = &seen.data[at];
       if (!in_pieces || !(s->several || is_long(b, s->tensor, s->length)))
         prefetch_lines(b, s->tensor, s->place, s->length);
     }
