@@ -213,9 +213,9 @@ static void find_data_ranges(struct builder *b, const struct bound_stage *bound,
     return;
   }
   int place = b->px->indices.data[n.first], stage = b->space.stage_of[n.tensor];
-  bool far = stage < 0 || b->tree->stages[stage].value.kind == STORAGE_HEAP ||
+  bool in_memory = stage < 0 || b->tree->stages[stage].value.kind == STORAGE_HEAP ||
              b->tree->stages[stage].is_output;
-  if (!far || (stage >= 0 && lives_inside(b, stage, node)) || px_range(b->px, place).data ||
+  if (!in_memory || (stage >= 0 && lives_inside(b, stage, node)) || px_range(b->px, place).data ||
       !(px_axes(b->px, place) & axes))
     return;
   if (b->lane >= 0) place = build_at_zero(b, place, b->lane);
