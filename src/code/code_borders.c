@@ -642,38 +642,38 @@ static bool chooses(const struct splitter *s, int expr) {
          chooses(s, e->arg[2]);
 }
 
-static double asked_below(struct splitter *s, int parent);
+static double evaluations_below(struct splitter *s, int parent);
 
 /* How often conditions of values are asked; a loop whose steps are not known has one. */
-static double asked(struct splitter *s, int at) {
+static double evaluations_of(struct splitter *s, int at) {
   const struct code_statement t = *statement(s, at);
   double often = t.kind == CODE_ASSIGN && chooses(s, t.value);
   if (t.kind == CODE_DECLARE) often = chooses(s, t.value);
-  if (t.other >= 0) often += asked_below(s, t.other);
-  if (t.kind != CODE_FOR) return often + asked_below(s, at);
+  if (t.other >= 0) often += evaluations_below(s, t.other);
+  if (t.kind != CODE_FOR) return often + evaluations_below(s, at);
   enter(s, at);
   struct fact_range r = s->facts.counters.data[t.variable].range;
   int64_t steps = r.known ? (r.high - r.low) / t.step + 1 : 1;
-  often = steps > 0 ? (double)steps * asked_below(s, at) : 0;
+  often = steps > 0 ? (double)steps * evaluations_below(s, at) : 0;
   leave(s, at);
   return often;
 }
 
-static double asked_below(struct splitter *s, int parent) {
+static double evaluations_below(struct splitter *s, int parent) {
   double sum = 0;
-  for (int i = statement(s, parent)->first; i >= 0; i = statement(s, i)->next) sum += asked(s, i);
+  for (int i = statement(s, parent)->first; i >= 0; i = statement(s, i)->next) sum += evaluations_of(s, i);
   return sum;
 }
 
 /* An outermost statement, before any is changed. */
 struct nest {
   int at, size;
-  double asked;
+  double evaluations;
 };
 
 static int more_often(const void *a, const void *b) {
   const struct nest *x = a, *y = b;
-  return x->asked != y->asked ? (x->asked < y->asked) - (x->asked > y->asked) : x->at - y->at;
+  return x->evaluations != y->evaluations ? (x->evaluations < y->evaluations) - (x->evaluations > y->evaluations) : x->at - y->at;
 }
 
 static void settle_nests(struct splitter *s) {
@@ -682,7 +682,7 @@ static void settle_nests(struct splitter *s) {
   } nests = {0};
   int left = MOST_COPIED;
   for (int i = statement(s, 0)->first; i >= 0; i = statement(s, i)->next) {
-    struct nest nest = {i, count(s, i), asked(s, i)};
+    struct nest nest = {i, count(s, i), evaluations_of(s, i)};
     VEC_PUSH(&nests, nest);
   }
   if (nests.count) qsort(nests.data, (size_t)nests.count, sizeof *nests.data, more_often);
