@@ -83,7 +83,7 @@ canvas_status code_build(canvas_context *ctx, const struct loop_tree *tree, stru
                       .lane = -1,
                       .lanes = 1,
                       .kept = 1,
-                      .first = -1};
+                      .active_lanes = -1};
   open_builder(&b);
   plan(&b);
   build_variables(&b);

@@ -31,7 +31,7 @@ static int lanes_below(struct builder *b, int value, int64_t size) {
 
 static void fewer_lanes(struct builder *b, struct beyond *beyond, int lanes) {
   if (px_range(b->px, lanes).low >= b->lanes) return;
-  beyond->first = beyond->first < 0 ? lanes : px_min(b->px, beyond->first, lanes);
+  beyond->active_lanes = beyond->active_lanes < 0 ? lanes : px_min(b->px, beyond->active_lanes, lanes);
 }
 
 static void add_axis(struct builder *b, struct beyond *beyond, int axis, bool reduces, int value,
@@ -57,7 +57,7 @@ struct beyond build_beyond(struct builder *b, int stage, bool reductions) {
   const struct bound_stage *bound = &b->tree->stages[stage];
   const struct program_tensor *t = &b->program->tensors.data[bound->tensor];
   int yes = px_bool(b->px, true);
-  struct beyond beyond = {.always = yes, .rows = yes, .each = -1, .first = -1};
+  struct beyond beyond = {.always = yes, .rows = yes, .each = -1, .active_lanes = -1};
   for (int i = 0; i < t->rank + (reductions ? t->reductions : 0); i++) {
     if (!bound->tail[i] || b->guarded[stage] >> i & 1) continue;
     int value = space_axis(&b->space, bound, i);

@@ -75,7 +75,7 @@ struct builder {
   int kept;                        /* lanes that are steps of the loop: fewer than `lanes` at its end */
   int lane;                        /* the axis that counts the lanes; -1: none */
   bool one_by_one;                 /* lanes are computed one by one in a loop over `lane` */
-  int first; /* index expression: number of active lanes of the statement; -1: all */
+  int active_lanes; /* index expression: number of active lanes of the statement; -1: all */
   int gathered;
   int lane_variable, points_variable;
   struct {
@@ -131,8 +131,8 @@ void build_prefetch(struct builder *b, int node);
 struct beyond {
   int always; /* guard of the reduction axes */
   int rows;   /* guard of the other axes that are the same in all lanes */
-  int each;   /* guard of each lane, if `first` cannot express it; -1 */
-  int first; /* index: number of lanes inside; may be negative or exceed the vector; -1: all */
+  int each;   /* guard of each lane, if `active_lanes` cannot express it; -1 */
+  int active_lanes; /* index: number of lanes inside; may be negative or exceed the vector; -1: all */
   uint64_t axes, lanes; /* axes guarded by `rows`, and axes of lanes */
 };
 struct beyond build_beyond(struct builder *b, int stage, bool reductions);

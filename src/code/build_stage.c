@@ -143,11 +143,11 @@ static int target(struct builder *b, const struct statement *s) {
   bool memory = build_in_vectors(b) && to->at.kind != STORAGE_NAMED && !to->at.per_lane;
   bool room = b->kept == b->lanes && to->at.kind != STORAGE_OUTPUT;
   bool side = memory && build_storage_form(b, to, s->place) == FORM_VECTOR;
-  if (!side || b->first < 0 || (room && build_place_inside(b, to, s->place)))
+  if (!side || b->active_lanes < 0 || (room && build_place_inside(b, to, s->place)))
     return build_stored(b, to, s->place);
   int element =
       code_element(b->code, to->variable, build_index(b, build_at_zero(b, s->place, b->lane)));
-  return code_first_lanes(b->code, element, b->lanes, build_index(b, b->first));
+  return code_first_lanes(b->code, element, b->lanes, build_index(b, b->active_lanes));
 }
 
 /* Values of bf16 in variables. */
@@ -165,7 +165,7 @@ static void assign(struct builder *b, const struct statement *s, int value) {
 
 /* How many lanes of the statement there are, the same in each step of its loops; -1: no such number. */
 static int known_lanes(const struct builder *b) {
-  struct px_range r = px_range(b->px, b->first);
+  struct px_range r = px_range(b->px, b->active_lanes);
   return r.low == r.high && !r.overflow && r.low < b->lanes ? (int)r.low : -1;
 }
 
@@ -195,7 +195,7 @@ static void accumulate(struct builder *b, const struct statement *s, int value) 
   struct code_type type = b->code->exprs.data[to].type;
   value = code_convert(b->code, value, s->to->at.dtype);
   if (across_lanes(b, s) && !b->one_by_one) {
-    if (b->first >= 0) value = without_rest(b, s, value);
+    if (b->active_lanes >= 0) value = without_rest(b, s, value);
     value = reduce_lanes(b, s, value);
   }
   if (reducer == REDUCE_MAX || reducer == REDUCE_MIN) {
@@ -281,7 +281,7 @@ static void put_scattered(struct builder *b, const struct statement *s) {
 
 /* A vector reduced to one value, where all its lanes are points of the reduction. */
 static void put_across(struct builder *b, const struct statement *s, int each) {
-  int first = b->first, yes = px_bool(b->px, true);
+  int first = b->active_lanes, yes = px_bool(b->px, true);
   bool vector = each < 0 && build_storage_form(b, s->to, s->place) == FORM_UNIFORM &&
                 build_form(b, s->body) == FORM_VECTOR;
   if (vector && (first < 0 || known_lanes(b) >= b->lanes / FEW)) {
@@ -291,9 +291,9 @@ static void put_across(struct builder *b, const struct statement *s, int each) {
   } else {
     int whole = px_compare(b->px, PX_LE, px_int(b->px, b->lanes), first);
     int block = code_open_if(b->code, build_condition(b, whole));
-    b->first = -1;
+    b->active_lanes = -1;
     put(b, s);
-    b->first = first;
+    b->active_lanes = first;
     code_close(b->code, block);
     int rest = code_open_else(b->code, block);
     put_lanes(b, s, yes);
@@ -305,10 +305,10 @@ static void put_across(struct builder *b, const struct statement *s, int each) {
  * as denormal numbers they take a hundred cycles in each operation. Of a buffer with places of their own they are 0. */
 static void clear_lanes_beyond(struct builder *b, const struct statement *s) {
   bool own = s->to->at.kind == STORAGE_STACK || s->to->at.kind == STORAGE_HEAP;
-  if (b->first < 0 || px_range(b->px, b->first).low >= b->lanes || b->kept < b->lanes) return;
+  if (b->active_lanes < 0 || px_range(b->px, b->active_lanes).low >= b->lanes || b->kept < b->lanes) return;
   if (!own || s->to->at.per_lane || build_storage_form(b, s->to, s->place) != FORM_VECTOR) return;
   if (!build_place_inside(b, s->to, s->place)) return;
-  int fewer = px_compare(b->px, PX_LT, b->first, px_int(b->px, b->lanes));
+  int fewer = px_compare(b->px, PX_LT, b->active_lanes, px_int(b->px, b->lanes));
   int block = code_open_if(b->code, build_condition(b, fewer));
   code_assign(b->code, build_stored(b, s->to, s->place), CODE_SET,
               build_start_value(b, REDUCE_SUM, s->to->at.dtype, b->lanes));
@@ -359,22 +359,22 @@ static int condition_of(struct builder *b, struct statement *s, int stage,
 
 /* What all lanes load lies inside if one of them does. */
 static int some_lane(struct builder *b, const struct statement *s, const struct beyond *beyond) {
-  if (beyond->first < 0 || s->body < 0 || px_range(b->px, beyond->first).low > 0 ||
+  if (beyond->active_lanes < 0 || s->body < 0 || px_range(b->px, beyond->active_lanes).low > 0 ||
       build_loads_inside(b, s->body, true))
     return px_bool(b->px, true);
-  return px_compare(b->px, PX_LT, px_int(b->px, 0), beyond->first);
+  return px_compare(b->px, PX_LT, px_int(b->px, 0), beyond->active_lanes);
 }
 
 static void put_statement(struct builder *b, int stage, enum phase phase) {
   struct beyond beyond = build_beyond(b, stage, phase == PHASE_UPDATE);
   struct statement s = statement_of(b, stage, phase);
   if (b->px->failed) return; /* told at the end */
-  b->first = beyond.first;
+  b->active_lanes = beyond.active_lanes;
   int condition = condition_of(b, &s, stage, &beyond);
   condition = px_and(b->px, condition, some_lane(b, &s, &beyond));
   if (b->px->failed || build_decided(b, condition, false)) return;
   if (beyond.each >= 0 && build_decided(b, beyond.each, false)) return;
-  if (phase != PHASE_INIT && beyond.first >= 0 && px_range(b->px, beyond.first).high < 1) return;
+  if (phase != PHASE_INIT && beyond.active_lanes >= 0 && px_range(b->px, beyond.active_lanes).high < 1) return;
   bool always = build_decided(b, condition, true);
   int block = always ? -1 : code_open_if(b->code, build_condition(b, condition));
   if (b->lane >= 0)
@@ -389,7 +389,7 @@ void build_statement(struct builder *b, int stage, enum phase phase) {
   b->computed = b->tree->stages[stage].compute_dtype;
   b->known.count = 0;
   put_statement(b, stage, phase);
-  b->first = -1;
+  b->active_lanes = -1;
   if (b->px->failed) return;
   b->px->nodes.count = nodes;
   b->px->indices.count = indices;

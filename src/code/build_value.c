@@ -161,9 +161,9 @@ int build_stored(struct builder *b, const struct stored *h, int place) {
   if (build_storage_form(b, h, place) != FORM_VECTOR)
     return lane_of(b, h, place, storage_of(b, h, place));
   if (h->at.kind == STORAGE_NAMED || h->at.per_lane) return storage_of(b, h, place);
-  bool part = b->first >= 0 && !build_place_inside(b, h, place);
+  bool part = b->active_lanes >= 0 && !build_place_inside(b, h, place);
   int element = storage_of(b, h, build_at_zero(b, place, b->lane));
-  return code_first_lanes(b->code, element, b->lanes, part ? build_index(b, b->first) : -1);
+  return code_first_lanes(b->code, element, b->lanes, part ? build_index(b, b->active_lanes) : -1);
 }
 
 static int load(struct builder *b, const struct px_node *n) {
@@ -178,7 +178,7 @@ static int load(struct builder *b, const struct px_node *n) {
 int build_lane_loop(struct builder *b) {
   int most = px_int(b->px, b->kept);
   int lanes =
-      build_index(b, b->first < 0 ? most : px_min(b->px, b->first, px_int(b->px, b->lanes)));
+      build_index(b, b->active_lanes < 0 ? most : px_min(b->px, b->active_lanes, px_int(b->px, b->lanes)));
   return code_open_for(b->code, b->lane_variable, code_int(b->code, 0), lanes, 1, 0);
 }
 
@@ -190,7 +190,7 @@ static int gather(struct builder *b, int expr) {
   b->one_by_one = false;
   int vector = build_lanes_variable(b, number, code_type(b->computed, b->lanes));
   int zero = code_broadcast(b->code, code_number(b->code, b->computed, 0), b->lanes);
-  code_declare(b->code, vector, b->first < 0 ? -1 : zero);
+  code_declare(b->code, vector, b->active_lanes < 0 ? -1 : zero);
   int loop = build_lane_loop(b);
   int lane = code_variable_at(b->code, b->lane_variable, 0);
   int to = code_lane(b->code, code_variable_at(b->code, vector, 0), lane);
