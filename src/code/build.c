@@ -82,7 +82,7 @@ canvas_status code_build(canvas_context *ctx, const struct loop_tree *tree, stru
                       .code = code_new(tree->program->name),
                       .lane = -1,
                       .lanes = 1,
-                      .kept = 1,
+                      .lane_steps = 1,
                       .active_lanes = -1};
   open_builder(&b);
   plan(&b);

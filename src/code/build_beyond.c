@@ -63,7 +63,7 @@ struct beyond build_beyond(struct builder *b, int stage, bool reductions) {
     int value = space_axis(&b->space, bound, i);
     if (value >= 0) add_axis(b, &beyond, i, i >= t->rank, value, t->axes[i].size);
   }
-  if (b->kept < b->lanes) fewer_lanes(b, &beyond, px_int(b->px, b->kept));
+  if (b->lane_steps < b->lanes) fewer_lanes(b, &beyond, px_int(b->px, b->lane_steps));
   return beyond;
 }
 

@@ -320,7 +320,7 @@ static void walk(struct builder *b, int node) {
 
 void build_walk(struct builder *b) {
   b->lane = -1;
-  b->lanes = b->kept = 1;
+  b->lanes = b->lane_steps = 1;
   struct block buffers = {0};
   bool heap = build_heaps(b, 0) > 0;
   if (heap) buffers = build_opened(b, build_allocate(b, 0));

@@ -53,7 +53,7 @@ void build_clear_group(struct builder *b, const struct schedule_loop *loop) {
 void build_open_lanes(struct builder *b, int node, int base, int64_t steps) {
   int at = base;
   b->lanes = b->tree->loops[node].lanes;
-  b->kept = steps < b->lanes ? (int)steps : b->lanes;
+  b->lane_steps = steps < b->lanes ? (int)steps : b->lanes;
   if (b->lanes > 1) {
     int lane = build_open_axis(b, b->lane_variable, 0, b->lanes);
     b->lane = b->space.open - 1;
@@ -65,5 +65,5 @@ void build_open_lanes(struct builder *b, int node, int base, int64_t steps) {
 void build_close_lanes(struct builder *b, int node) {
   build_clear_group(b, &build_node(b, node)->loop);
   b->lane = -1;
-  b->lanes = b->kept = 1;
+  b->lanes = b->lane_steps = 1;
 }

@@ -72,7 +72,7 @@ struct builder {
   int axis_variable[PROGRAM_AXES]; /* by axis of `px`: its counter */
   uint64_t *guarded;               /* by stage: axes that an enclosing condition guards */
   int lanes;                       /* of the current vec loop; 1: scalars */
-  int kept;                        /* lanes that are steps of the loop: fewer than `lanes` at its end */
+  int lane_steps;                        /* lanes that are steps of the loop: fewer than `lanes` at its end */
   int lane;                        /* the axis that counts the lanes; -1: none */
   bool one_by_one;                 /* lanes are computed one by one in a loop over `lane` */
   int active_lanes; /* index expression: number of active lanes of the statement; -1: all */

@@ -141,7 +141,7 @@ static int value_of(struct builder *b, const struct statement *s) {
 static int target(struct builder *b, const struct statement *s) {
   const struct stored *to = s->to;
   bool memory = build_in_vectors(b) && to->at.kind != STORAGE_NAMED && !to->at.per_lane;
-  bool room = b->kept == b->lanes && to->at.kind != STORAGE_OUTPUT;
+  bool room = b->lane_steps == b->lanes && to->at.kind != STORAGE_OUTPUT;
   bool side = memory && build_storage_form(b, to, s->place) == FORM_VECTOR;
   if (!side || b->active_lanes < 0 || (room && build_place_inside(b, to, s->place)))
     return build_stored(b, to, s->place);
@@ -305,7 +305,7 @@ static void put_across(struct builder *b, const struct statement *s, int each) {
  * as denormal numbers they take a hundred cycles in each operation. Of a buffer with places of their own they are 0. */
 static void clear_lanes_beyond(struct builder *b, const struct statement *s) {
   bool own = s->to->at.kind == STORAGE_STACK || s->to->at.kind == STORAGE_HEAP;
-  if (b->active_lanes < 0 || px_range(b->px, b->active_lanes).low >= b->lanes || b->kept < b->lanes) return;
+  if (b->active_lanes < 0 || px_range(b->px, b->active_lanes).low >= b->lanes || b->lane_steps < b->lanes) return;
   if (!own || s->to->at.per_lane || build_storage_form(b, s->to, s->place) != FORM_VECTOR) return;
   if (!build_place_inside(b, s->to, s->place)) return;
   int fewer = px_compare(b->px, PX_LT, b->active_lanes, px_int(b->px, b->lanes));
