@@ -1,4 +1,4 @@
-/* The code of a bound schedule, from the plan to the tree. See build.h. */
+/* Builds the tree of a bound schedule: the plan, then the walk. See build.h. */
 #include "code/build.h"
 
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static void close_builder(struct builder *b) {
   mem_free(b->own.data);
 }
 
-/* ---- what is settled before a statement is built ---- */
+/* ---- the plan: facts about stages and nodes, before any statement ---- */
 
 static void find_stages_below(struct builder *b) {
   for (int i = 0; i < b->schedule->nodes.count; i++) b->nodes[i].stage = -2;

@@ -1,4 +1,4 @@
-/* What opens and closes: statements with children, loops, the digits of a group. See build_parts.h. */
+/* Opens and closes statements with children, loops, and the digits of a group. See build_parts.h. */
 #include "code/build_parts.h"
 
 /* A statement whose children come next. */
@@ -11,7 +11,7 @@ void build_close(struct builder *b, struct block block) {
   code_close(b->code, block.statement);
 }
 
-/* A loop, in parallel if that is asked for. */
+/* A loop, parallel if the builder is about to open a parallel loop. */
 struct block build_open_for(struct builder *b, int counter, int low, int high, int64_t step) {
   struct block block =
       build_opened(b, code_open_for(b->code, counter, low, high, step, b->parallel));

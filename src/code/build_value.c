@@ -1,13 +1,11 @@
-/* Expressions: of indices; of values, in scalars or in vectors; and the conditions among both. See
- * build_parts.h.
+/* Expressions: indices, values (scalars or vectors), and conditions. See build_parts.h.
  *
- * An index becomes a sum of terms, constants folded: c*3136 + h*56 + kh*56 + w + kw - 57. What is no
- * sum (quotients, remainders, loads of indices) is a term of its own. Loops count in 64 bits. An
- * element of i32 and the number of a lane are of 32: arithmetic on nothing else is converted to 64
- * bits, unless the ranges prove that each step of it fits in 32.
+ * An index becomes a sum of terms with constants folded: c*3136 + h*56 + kh*56 + w + kw - 57. Quotients, remainders
+ * and loads of indices are terms of their own. Loops count in 64 bits. Elements of i32 and lane numbers have
+ * 32: arithmetic on these alone is converted to 64 bits, unless ranges prove that each step fits in 32.
  *
- * Within a vec loop an expression is uniform (a scalar, which the operations on vectors accept), a
- * vector, or made of lanes that a loop must gather into a vector before the statement.
+ * In a vec loop an expression is uniform (a scalar, which vector operations accept), a vector, or a gather: a loop
+ * fills a vector lane by lane before the statement.
  */
 #include "code/build_parts.h"
 
@@ -82,7 +80,7 @@ static int choose_index(struct builder *b, const struct px_node *n) {
                         condition, x, y);
 }
 
-/* What is no sum. */
+/* A term of a sum. */
 static int build_term(struct builder *b, int expr) {
   struct px_node n = *node_of(b, expr); /* a copy: the scratch program may grow */
   bool floors = (n.op == PX_DIV || n.op == PX_MOD) && !never_negative(b, n.arg[0]);
@@ -101,7 +99,7 @@ static int build_term(struct builder *b, int expr) {
   }
 }
 
-/* The sum in the order of the text: what is added before what is taken away. */
+/* The sum in the order of its text: positive terms first. */
 static int build_sum(struct builder *b, const struct affine *t) {
   struct affine_term term[AFFINE_TERMS];
   int code[AFFINE_TERMS], count = 0;
@@ -120,16 +118,16 @@ static int build_sum(struct builder *b, const struct affine *t) {
 
 int build_index(struct builder *b, int expr) {
   struct affine t;
-  if (b->px->failed) return code_int(b->code, 0); /* told at the end */
+  if (b->px->failed) return code_int(b->code, 0); /* reported at the end */
   struct px_node n = *node_of(b, expr);
   if (!affine_of(b->px, expr, &t)) return binary_op(b, n.op, expr, &n); /* a very long sum */
   if (t.count == 1 && !t.constant && t.term[0].coef == 1) return build_term(b, t.term[0].expr);
   return build_sum(b, &t);
 }
 
-/* ---- what is stored somewhere ---- */
+/* ---- stored values ---- */
 
-/* Which variable: its place is a constant, and the lane across. */
+/* The number of the variable, whose index is a constant (its lane aside). */
 static int64_t number_of(struct builder *b, const struct stored *h, int place) {
   struct affine t;
   if (h->at.elements <= (h->at.per_lane ? 1 : h->at.lanes)) return 0;
@@ -138,14 +136,14 @@ static int64_t number_of(struct builder *b, const struct stored *h, int place) {
   return t.constant / vector * h->at.lane_stride + t.constant % h->at.lane_stride;
 }
 
-/* The variable or element of that place. */
+/* The variable or element at the index. */
 static int storage_of(struct builder *b, const struct stored *h, int place) {
   if (h->at.kind == STORAGE_NAMED)
     return code_variable_at(b->code, h->variable, number_of(b, h, place));
   return code_element(b->code, h->variable, build_index(b, place));
 }
 
-/* Of a variable that is a vector the lane that is computed now. */
+/* The current lane of a variable that is a vector. */
 static int lane_of(struct builder *b, const struct stored *h, int place, int vector) {
   struct affine t;
   if (type_of(b, vector).lanes == 1 || (h->at.per_lane && !b->one_by_one)) return vector;
@@ -156,7 +154,7 @@ static int lane_of(struct builder *b, const struct stored *h, int place, int vec
   return code_lane(b->code, vector, lane);
 }
 
-/* What is stored there, of its own element type. */
+/* The stored value, in its own element type. */
 int build_stored(struct builder *b, const struct stored *h, int place) {
   if (build_storage_form(b, h, place) != FORM_VECTOR)
     return lane_of(b, h, place, storage_of(b, h, place));
@@ -182,7 +180,7 @@ int build_lane_loop(struct builder *b) {
   return code_open_for(b->code, b->lane_variable, code_int(b->code, 0), lanes, 1, 0);
 }
 
-/* Gathers the expression's lanes into a vector before the statement. */
+/* Gathers the lanes of the expression into a vector before the statement. */
 static int gather(struct builder *b, int expr) {
   int number = b->gathered++;
   b->one_by_one = true;

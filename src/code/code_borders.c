@@ -644,7 +644,7 @@ static bool chooses(const struct splitter *s, int expr) {
 
 static double evaluations_below(struct splitter *s, int parent);
 
-/* How often conditions of values are asked; a loop whose steps are not known has one. */
+/* How often conditions of values are evaluated; a loop with an unknown trip count runs once. */
 static double evaluations_of(struct splitter *s, int at) {
   const struct code_statement t = *statement(s, at);
   double often = t.kind == CODE_ASSIGN && chooses(s, t.value);
