@@ -1,6 +1,5 @@
-/* Names that are free: a program's names are letters, digits and _, and may be words of C, macros of
- * the headers that the text includes, or what the text defines itself. Such a name gets a _ at its
- * end. See print_c.h.
+/* Free names. A program's names are letters, digits and _, and may be words of C, macros of included headers, or names
+ * that the text defines itself. Such a name gets a _ at its end. See print_c.h.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -42,7 +41,7 @@ static const char reserved[] =
     "lane "
     "lanes* points status done failed ";
 
-/* What a function must not be called beside those: of the C library's headers that are included. */
+/* Further names that a function must not have: those of included headers of the C library. */
 static const char library[] =
     " abort abs acos* acosh* alloca arc4random* asin* asinh* at_quick_exit atan* atexit atof "
     "atoi atol* bsearch calloc canonicalize* cbrt* ceil* cfree clearenv copysign* cos* cosh* "

@@ -92,11 +92,11 @@ struct printer {
   const char **name; /* by variable */
   bool *read;        /* by variable */
   struct buf out;    /* the function's body */
-  int first_buffer;  /* of code->lists: the buffers of the function, which its caller gives */
+  int first_buffer;  /* in code->lists: the buffers of the function, which are parameters of NAME_body */
   int buffers;
-  bool streams;  /* an output is written around the caches */
-  bool region;   /* a thread's: a loop shares its iterations with other threads */
-  int asking;    /* so many loops below, the body asks whether its thread had memory */
+  bool streams;  /* an output is stored past the caches */
+  bool region;   /* inside a parallel region, whose threads share a loop */
+  int asking;    /* loops to go until the body that checks its thread's memory; 0: none */
   unsigned used; /* enum helper */
   uint64_t used_vectors[VECTOR_HELPERS][2];
 };
@@ -105,14 +105,14 @@ struct printer {
 const char *c_type_name(enum program_dtype dtype); /* of elements in memory */
 
 /* emit_workspace.c */
-extern const char *const workspace_suffixes[]; /* of the functions that it adds; NULL behind them */
+extern const char *const workspace_suffixes[]; /* of the functions that it adds; ends with NULL */
 int64_t workspace_bytes(const struct code *c); /* 0: the function has no such buffers */
 void workspace_print_buffers(struct printer *p, struct buf *out); /* parameters of NAME_body */
-/* Where the memory of the buffers is from. */
+/* Where the memory of the buffers comes from. */
 enum workspace {
-  WORKSPACE_KEPT,  /* what was asked for once is kept for the next call */
-  WORKSPACE_ONCE,  /* asked for in each call: it is called seldom */
-  WORKSPACE_GIVEN, /* by the caller: it is the last parameter */
+  WORKSPACE_KEPT,  /* allocated once and kept for the next call */
+  WORKSPACE_ONCE,  /* allocated in each call, of a function that is rarely called */
+  WORKSPACE_GIVEN, /* given by the caller as the last parameter */
 };
 /* The functions around NAME_body, of these parameters, names given after `arguments`; `linkage`, say
  * "static ", before that of the name. */
@@ -121,7 +121,7 @@ void workspace_print(struct printer *p, const char *parameters, const char *argu
 
 /* emit_names.c. Freed with names_free. */
 const char *names_choose(struct names *names, const char *wish, bool global);
-void names_add(struct names *names, const char *name, const char *suffix); /* taken from now on */
+void names_add(struct names *names, const char *name, const char *suffix); /* reserves the name */
 void names_free(struct names *names);
 
 /* print_c.c */
