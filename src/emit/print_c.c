@@ -196,7 +196,7 @@ static bool put_gather(struct printer *p, const struct code_statement *s, const 
 }
 
 /* The expression has a remainder by a power of two n with n/2 < steps <= n. */
-static bool comes_round(const struct printer *p, int expr, int64_t steps) {
+static bool wraps(const struct printer *p, int expr, int64_t steps) {
   if (expr < 0) return false;
   const struct code_expr *e = &p->code->exprs.data[expr];
   if (e->op == PX_MOD || e->op == CODE_FLOOR_MOD) {
@@ -204,22 +204,22 @@ static bool comes_round(const struct printer *p, int expr, int64_t steps) {
     if (!(n & (n - 1)) && n / 2 < steps && steps <= n) return true;
   }
   for (int i = 0; i < e->count && e->op == CODE_SUM; i++)
-    if (comes_round(p, p->code->terms.data[e->first + i].expr, steps)) return true;
-  return comes_round(p, e->arg[0], steps) || comes_round(p, e->arg[1], steps) ||
-         comes_round(p, e->arg[2], steps);
+    if (wraps(p, p->code->terms.data[e->first + i].expr, steps)) return true;
+  return wraps(p, e->arg[0], steps) || wraps(p, e->arg[1], steps) ||
+         wraps(p, e->arg[2], steps);
 }
 
-static bool one_comes_round(const struct printer *p, int parent, int64_t steps) {
+static bool any_wraps(const struct printer *p, int parent, int64_t steps) {
   for (int at = statement_at(p, parent)->first; at >= 0; at = statement_at(p, at)->next) {
     const struct code_statement *s = statement_at(p, at);
-    bool has = s->kind == CODE_FOR ? comes_round(p, s->low, steps) || comes_round(p, s->high, steps)
-               : s->kind == CODE_IF      ? comes_round(p, s->condition, steps)
-               : s->kind == CODE_DECLARE ? comes_round(p, s->value, steps)
+    bool has = s->kind == CODE_FOR ? wraps(p, s->low, steps) || wraps(p, s->high, steps)
+               : s->kind == CODE_IF      ? wraps(p, s->condition, steps)
+               : s->kind == CODE_DECLARE ? wraps(p, s->value, steps)
                : s->kind == CODE_ASSIGN
-                   ? comes_round(p, s->to, steps) || comes_round(p, s->value, steps)
+                   ? wraps(p, s->to, steps) || wraps(p, s->value, steps)
                    : false;
-    if (has || one_comes_round(p, at, steps)) return true;
-    if (s->kind == CODE_IF && s->other >= 0 && one_comes_round(p, s->other, steps)) return true;
+    if (has || any_wraps(p, at, steps)) return true;
+    if (s->kind == CODE_IF && s->other >= 0 && any_wraps(p, s->other, steps)) return true;
   }
   return false;
 }
@@ -244,7 +244,7 @@ static void put_scalar(struct printer *p, const struct code_statement *s, int at
                        struct buf *out) {
   const struct code_expr *low = &p->code->exprs.data[s->low], *high = &p->code->exprs.data[s->high];
   if (low->op != PX_INT || high->op != PX_INT) return;
-  if (!one_comes_round(p, at, (high->integer - low->integer + s->step - 1) / s->step)) return;
+  if (!any_wraps(p, at, (high->integer - low->integer + s->step - 1) / s->step)) return;
   bool parallel = in_parallel(p, s);
   p->used |= parallel ? HELP_SCALAR_ALONE : HELP_SCALAR;
   put_text(parallel ? "SCALAR_ALONE" : "SCALAR", depth, out);
