@@ -258,7 +258,7 @@ static int put_for(struct printer *p, const struct code_statement *s, int at, in
   struct buf head = {0};
   if (s->parallel) {
     put_pragma(p, s->parallel, depth, out);
-    if (p->region) p->asking = s->parallel;
+    if (p->region) p->loops_to_check = s->parallel;
   }
   put_scalar(p, s, at, depth, out);
   put_lanes(p, s, &head);
@@ -468,7 +468,7 @@ static int put_statement(struct printer *p, int at, int depth, struct buf *out) 
 
 static int put_children(struct printer *p, int parent, int depth, struct buf *out) {
   int statements = 0;
-  if (statement_at(p, parent)->kind == CODE_FOR && p->asking && --p->asking == 0) {
+  if (statement_at(p, parent)->kind == CODE_FOR && p->loops_to_check && --p->loops_to_check == 0) {
     put_text("if (failed) continue;", depth, out);
     statements++;
   }

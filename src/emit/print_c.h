@@ -96,7 +96,7 @@ struct printer {
   int buffers;
   bool streams;  /* an output is stored past the caches */
   bool region;   /* inside a parallel region, whose threads share a loop */
-  int asking;    /* loops to go until the body that checks its thread's memory; 0: none */
+  int loops_to_check;    /* loops to go until the body that checks its thread's memory; 0: none */
   unsigned used; /* enum helper */
   uint64_t used_vectors[VECTOR_HELPERS][2];
 };
