@@ -56,9 +56,9 @@ static void name_sums(struct builder *b) {
   for (int i = 0; i < b->tree->count; i++) {
     const struct bound_stage *bound = &b->tree->stages[i];
     if (bound->sum.kind == STORAGE_NONE) continue;
-    char wish[PROGRAM_NAME + 8];
-    snprintf(wish, sizeof wish, "%s_acc", b->program->tensors.data[bound->tensor].name);
-    b->stages[i].sum.variable = stored_variable(b, sums == 1 ? "acc" : wish, &bound->sum);
+    char hint[PROGRAM_NAME + 8];
+    snprintf(hint, sizeof hint, "%s_acc", b->program->tensors.data[bound->tensor].name);
+    b->stages[i].sum.variable = stored_variable(b, sums == 1 ? "acc" : hint, &bound->sum);
   }
 }
 

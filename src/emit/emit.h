@@ -48,7 +48,7 @@ canvas_status emit_c(canvas_context *ctx, const struct code *code, const struct 
 
 /* The name that emit_c gives to a function of this name: that of no keyword, type or library function.
  * Freed with mem_free. */
-char *emit_c_function(const char *wish);
+char *emit_c_function(const char *hint);
 
 /* The declaration with its comment (shapes, layout of each tensor), guarded, also for C++. With
  * `prepare`, what fills the memory of options->packed, that of NAME_prepare before it, and the bytes of

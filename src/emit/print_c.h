@@ -120,7 +120,7 @@ void workspace_print(struct printer *p, const char *parameters, const char *argu
                      enum workspace from, const char *linkage, struct buf *out);
 
 /* emit_names.c. Freed with names_free. */
-const char *names_choose(struct names *names, const char *wish, bool global);
+const char *names_choose(struct names *names, const char *hint, bool global);
 void names_add(struct names *names, const char *name, const char *suffix); /* reserves the name */
 void names_free(struct names *names);
 
