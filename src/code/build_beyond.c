@@ -31,7 +31,8 @@ static int lanes_below(struct builder *b, int value, int64_t size) {
 
 static void fewer_lanes(struct builder *b, struct beyond *beyond, int lanes) {
   if (px_range(b->px, lanes).low >= b->lanes) return;
-  beyond->active_lanes = beyond->active_lanes < 0 ? lanes : px_min(b->px, beyond->active_lanes, lanes);
+  beyond->active_lanes =
+      beyond->active_lanes < 0 ? lanes : px_min(b->px, beyond->active_lanes, lanes);
 }
 
 static void add_axis(struct builder *b, struct beyond *beyond, int axis, bool reduces, int value,

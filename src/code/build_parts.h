@@ -72,9 +72,9 @@ struct builder {
   int axis_variable[PROGRAM_AXES]; /* by axis of `px`: its counter */
   uint64_t *guarded;               /* by stage: axes that an enclosing condition guards */
   int lanes;                       /* of the current vec loop; 1: scalars */
-  int lane_steps;                        /* lanes that are steps of the loop: fewer than `lanes` at its end */
-  int lane;                        /* the axis that counts the lanes; -1: none */
-  bool one_by_one;                 /* lanes are computed one by one in a loop over `lane` */
+  int lane_steps;   /* lanes that are steps of the loop: fewer than `lanes` at its end */
+  int lane;         /* the axis that counts the lanes; -1: none */
+  bool one_by_one;  /* lanes are computed one by one in a loop over `lane` */
   int active_lanes; /* index expression: number of active lanes of the statement; -1: all */
   int gathered;
   int lane_variable, points_variable;
@@ -96,7 +96,8 @@ struct block {
   int statement;
   bool copied;
 };
-struct block build_opened(struct builder *b, int statement); /* the next statements are its children */
+struct block build_opened(struct builder *b,
+                          int statement); /* the next statements are its children */
 struct block build_open_for(struct builder *b, int counter, int low, int high, int64_t step);
 struct block build_open_range(struct builder *b, int counter, int64_t from, int64_t to,
                               int64_t step);
@@ -129,9 +130,9 @@ void build_prefetch(struct builder *b, int node);
 
 /* build_beyond.c */
 struct beyond {
-  int always; /* guard of the reduction axes */
-  int rows;   /* guard of the other axes that are the same in all lanes */
-  int each;   /* guard of each lane, if `active_lanes` cannot express it; -1 */
+  int always;       /* guard of the reduction axes */
+  int rows;         /* guard of the other axes that are the same in all lanes */
+  int each;         /* guard of each lane, if `active_lanes` cannot express it; -1 */
   int active_lanes; /* index: number of lanes inside; may be negative or exceed the vector; -1: all */
   uint64_t axes, lanes; /* axes guarded by `rows`, and axes of lanes */
 };
@@ -157,7 +158,8 @@ enum form {
 bool build_in_vectors(const struct builder *b);
 enum form build_form(struct builder *b, int expr);
 enum form build_storage_form(struct builder *b, const struct stored *h, int place);
-bool build_decided(const struct builder *b, int condition, bool value); /* whether it is that constant */
+bool build_decided(const struct builder *b, int condition,
+                   bool value); /* whether it is that constant */
 const struct stored *build_stored_of(struct builder *b, int tensor, struct stored *input);
 
 /* build_value.c */

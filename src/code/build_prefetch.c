@@ -23,7 +23,7 @@ struct data_range {
   int tensor, place;
   int64_t length;
   uint32_t range_axes; /* inner axes whose iterations read other ranges */
-  bool several;   /* there were such axes, all of them loops in the code */
+  bool several;        /* there were such axes, all of them loops in the code */
 };
 
 /* The loops inside the prefetching one, as axes. */
@@ -78,9 +78,9 @@ static void close_inner(struct builder *b, const struct bound_stage *bound, int 
 static int first_place(struct builder *b, int place, const struct inner *in, uint32_t range_axes) {
   int axis[PROGRAM_AXES];
   for (int i = 0; i < b->space.open; i++)
-    axis[i] = i < in->first    ? program_axis(b->px, b->space.loops, i)
+    axis[i] = i < in->first         ? program_axis(b->px, b->space.loops, i)
               : range_axes >> i & 1 ? in->digits[in->step[i]]
-                               : px_int(b->px, 0);
+                                    : px_int(b->px, 0);
   return px_copy(b->px, b->px, place, &(struct px_map){.axis = axis});
 }
 
@@ -99,8 +99,7 @@ static uint32_t loops_of(const struct builder *b, const struct bound_stage *boun
                          const struct data_range *s, const struct inner *in) {
   int64_t bytes = program_dtype_bytes(b->program->tensors.data[s->tensor].dtype);
   int64_t all = s->length;
-  if (2 * bound->steps > PROGRAM_AXES)
-    return 0; /* there may be too few axes for all of them */
+  if (2 * bound->steps > PROGRAM_AXES) return 0; /* there may be too few axes for all of them */
   for (int i = in->first; i < b->space.open; i++) {
     if (!(s->range_axes >> i & 1)) continue;
     if (!is_loop(b, bound->path[in->step[i]].node)) return 0;
@@ -111,8 +110,8 @@ static uint32_t loops_of(const struct builder *b, const struct bound_stage *boun
 }
 
 /* The range that the inner axes read, and the axes that move to another range. */
-static struct data_range data_range_of(struct builder *b, const struct bound_stage *bound, int tensor,
-                                 int place, const struct inner *in) {
+static struct data_range data_range_of(struct builder *b, const struct bound_stage *bound,
+                                       int tensor, int place, const struct inner *in) {
   struct data_range s = {.tensor = tensor, .length = 1};
   int64_t step[PROGRAM_AXES];
   for (int i = in->first; i < b->space.open; i++)
@@ -205,7 +204,7 @@ static void prefetch_piece(struct builder *b, const struct data_range *s, int64_
 /* Collects the ranges that an expression reads and that depend on `axes`, of arrays in memory (not on the stack). A
  * vector starts at its first lane. */
 static void find_data_ranges(struct builder *b, const struct bound_stage *bound, int expr, int node,
-                           uint32_t axes, const struct inner *in, struct seen *seen) {
+                             uint32_t axes, const struct inner *in, struct seen *seen) {
   if (expr < 0) return;
   struct px_node n = b->px->nodes.data[expr];
   if (n.op != PX_LOAD) {
@@ -214,7 +213,7 @@ static void find_data_ranges(struct builder *b, const struct bound_stage *bound,
   }
   int place = b->px->indices.data[n.first], stage = b->space.stage_of[n.tensor];
   bool in_memory = stage < 0 || b->tree->stages[stage].value.kind == STORAGE_HEAP ||
-             b->tree->stages[stage].is_output;
+                   b->tree->stages[stage].is_output;
   if (!in_memory || (stage >= 0 && lives_inside(b, stage, node)) || px_range(b->px, place).data ||
       !(px_axes(b->px, place) & axes))
     return;
@@ -251,7 +250,7 @@ static void step_back(struct builder *b, const struct schedule_loop *loop, const
 
 /* Collects what the stage reads at the position of the walk. Returns the number of ranges collected before. */
 static int stage_data_ranges(struct builder *b, const struct bound_stage *bound, int node,
-                           uint32_t axes, struct inner *in, struct seen *seen) {
+                             uint32_t axes, struct inner *in, struct seen *seen) {
   int before = seen->count;
   open_inner(b, bound, node, in);
   int expr = space_expr(&b->space, bound, b->program->tensors.data[bound->tensor].body);

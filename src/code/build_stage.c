@@ -8,7 +8,9 @@
 
 #include <math.h>
 
-enum { FEW = 4 }; /* fewer active lanes than 1/FEW of the vector are reduced one by one; chosen by hand */
+enum {
+  FEW = 4
+}; /* fewer active lanes than 1/FEW of the vector are reduced one by one; chosen by hand */
 
 struct statement {
   const struct bound_stage *bound;
@@ -303,7 +305,9 @@ static void put_across(struct builder *b, const struct statement *s, int each) {
  * inactive lanes do not matter, but denormal numbers take a hundred cycles per operation. */
 static void clear_lanes_beyond(struct builder *b, const struct statement *s) {
   bool own = s->to->at.kind == STORAGE_STACK || s->to->at.kind == STORAGE_HEAP;
-  if (b->active_lanes < 0 || px_range(b->px, b->active_lanes).low >= b->lanes || b->lane_steps < b->lanes) return;
+  if (b->active_lanes < 0 || px_range(b->px, b->active_lanes).low >= b->lanes ||
+      b->lane_steps < b->lanes)
+    return;
   if (!own || s->to->at.per_lane || build_storage_form(b, s->to, s->place) != FORM_VECTOR) return;
   if (!build_place_inside(b, s->to, s->place)) return;
   int fewer = px_compare(b->px, PX_LT, b->active_lanes, px_int(b->px, b->lanes));
@@ -372,7 +376,9 @@ static void put_statement(struct builder *b, int stage, enum phase phase) {
   condition = px_and(b->px, condition, some_lane(b, &s, &beyond));
   if (b->px->failed || build_decided(b, condition, false)) return;
   if (beyond.each >= 0 && build_decided(b, beyond.each, false)) return;
-  if (phase != PHASE_INIT && beyond.active_lanes >= 0 && px_range(b->px, beyond.active_lanes).high < 1) return;
+  if (phase != PHASE_INIT && beyond.active_lanes >= 0 &&
+      px_range(b->px, beyond.active_lanes).high < 1)
+    return;
   bool always = build_decided(b, condition, true);
   int block = always ? -1 : code_open_if(b->code, build_condition(b, condition));
   if (b->lane >= 0)

@@ -175,8 +175,8 @@ static int load(struct builder *b, const struct px_node *n) {
 
 int build_lane_loop(struct builder *b) {
   int most = px_int(b->px, b->lane_steps);
-  int lanes =
-      build_index(b, b->active_lanes < 0 ? most : px_min(b->px, b->active_lanes, px_int(b->px, b->lanes)));
+  int lanes = build_index(
+      b, b->active_lanes < 0 ? most : px_min(b->px, b->active_lanes, px_int(b->px, b->lanes)));
   return code_open_for(b->code, b->lane_variable, code_int(b->code, 0), lanes, 1, 0);
 }
 

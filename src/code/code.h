@@ -61,7 +61,7 @@ enum code_op {
   CODE_VARIABLE = PX_OPS, /* `variable`; of an array of variables number `integer` */
   CODE_ELEMENT,           /* variable[arg 0] */
   CODE_LANE,              /* lane arg 1 of the vector arg 0 */
-  CODE_VECTOR,    /* `lanes` contiguous elements in memory from the element arg 0 on. With arg 1 only that many
+  CODE_VECTOR, /* `lanes` contiguous elements in memory from the element arg 0 on. With arg 1 only that many
                              lanes are read or written, the others are 0. With arg 2, lanes before that one
                              are 0, too: arg 0 is at lane arg 2, arg 1 is the lane after the last */
   CODE_BROADCAST, /* arg 0 in all lanes */
@@ -98,9 +98,9 @@ enum code_storage {
   CODE_OUTPUT,  /* a parameter: an array that is written */
   CODE_COUNTER, /* of a loop */
   CODE_NAME,    /* a named index: declared with its value, never written */
-  CODE_LOCAL, /* `count` variables, each with its own name: registers, if there are enough */
-  CODE_ARRAY, /* `count` elements on the stack, declared */
-  CODE_HEAP   /* `count` elements on the heap, allocated */
+  CODE_LOCAL,   /* `count` variables, each with its own name: registers, if there are enough */
+  CODE_ARRAY,   /* `count` elements on the stack, declared */
+  CODE_HEAP     /* `count` elements on the heap, allocated */
 };
 
 /* A variable, an array or a parameter. Copies of a loop declare it again. */
@@ -110,9 +110,11 @@ struct code_variable {
   enum code_storage storage;
   struct code_type type; /* type of each element */
   int64_t count;
-  int64_t written; /* elements that statements may write; later ones are 0, for loads of whole vectors */
-  int64_t row, used; /* elements of a row, and how many of them are used; 0: no rows, all are used */
-  bool streamed;     /* CODE_OUTPUT: whole vectors are stored past the caches */
+  int64_t
+      written; /* elements that statements may write; later ones are 0, for loads of whole vectors */
+  int64_t row,
+      used;      /* elements of a row, and how many of them are used; 0: no rows, all are used */
+  bool streamed; /* CODE_OUTPUT: whole vectors are stored past the caches */
 };
 
 /* ---- statements ---- */
@@ -122,8 +124,8 @@ enum code_kind {
   CODE_BLOCK,    /* a scope of its own */
   CODE_FOR,      /* variable = low; variable < high; variable += step */
   CODE_IF,
-  CODE_DECLARE,  /* a local or an array; a local may begin with `value` */
-  CODE_ASSIGN,   /* `to` (a variable, a lane, an element, a vector) is set, added to or multiplied */
+  CODE_DECLARE, /* a local or an array; a local may begin with `value` */
+  CODE_ASSIGN,  /* `to` (a variable, a lane, an element, a vector) is set, added to or multiplied */
   CODE_PREFETCH, /* the element `to` will be read soon */
   CODE_ALLOCATE, /* allocates buffers for the time that its children run */
   CODE_REGION    /* each thread runs its children and gets a share of their parallel loop */
@@ -138,7 +140,7 @@ struct code_statement {
   int variable;          /* CODE_FOR, CODE_DECLARE */
   int low, high;         /* CODE_FOR: indices */
   int64_t step;          /* CODE_FOR: >= 1 */
-  int parallel;          /* CODE_FOR: number of nested loops that are collapsed into one parallel loop; 0: serial */
+  int parallel; /* CODE_FOR: number of nested loops that are collapsed into one parallel loop; 0: serial */
   int condition;         /* CODE_IF */
   int other;             /* CODE_IF: the else branch, a CODE_BLOCK; -1: none */
   int to;                /* CODE_ASSIGN, CODE_PREFETCH */
@@ -246,19 +248,19 @@ int code_substitute(struct code *c, int expr, int counter, int64_t value);
 
 /* ---- passes: what each keeps stands in its file and in pipeline.c -------------------------------- */
 
-void code_simplify(struct code *c);         /* code_simplify.c */
-void code_partition_loops(struct code *c);  /* code_borders.c */
-void code_split_lanes(struct code *c);      /* code_borders.c: afterwards no loop gathers a whole vector and zeros */
-bool code_drop_dead_code(struct code *c);   /* code_dead.c: whether there was any */
-bool code_share_gathers(struct code *c);    /* code_gathers.c: whether there were any */
-bool code_permute_gathers(struct code *c);  /* code_gathers.c: whether there were any */
-bool code_join_pieces(struct code *c);      /* code_pieces.c: whether there were any */
-bool code_transpose(struct code *c);        /* code_transpose.c: whether anything was transposed */
-void code_share_divisions(struct code *c);  /* code_remainders.c */
-void code_promote_sums(struct code *c);     /* code_promote.c */
-void code_block_sums(struct code *c);       /* code_sums.c */
-void code_share_loads(struct code *c);      /* code_loads.c */
-void code_share_indices(struct code *c);    /* code_common.c */
+void code_simplify(struct code *c);        /* code_simplify.c */
+void code_partition_loops(struct code *c); /* code_borders.c */
+void code_split_lanes(struct code *c);     /* code_borders.c: gathers at a padding boundary */
+bool code_drop_dead_code(struct code *c);  /* code_dead.c: whether there was any */
+bool code_share_gathers(struct code *c);   /* code_gathers.c: whether there were any */
+bool code_permute_gathers(struct code *c); /* code_gathers.c: whether there were any */
+bool code_join_pieces(struct code *c);     /* code_pieces.c: whether there were any */
+bool code_transpose(struct code *c);       /* code_transpose.c: whether anything was transposed */
+void code_share_divisions(struct code *c); /* code_remainders.c */
+void code_promote_sums(struct code *c);    /* code_promote.c */
+void code_block_sums(struct code *c);      /* code_sums.c */
+void code_share_loads(struct code *c);     /* code_loads.c */
+void code_share_indices(struct code *c);   /* code_common.c */
 
 /* ---- what passes share --------------------------------------------------------------------------- */
 

@@ -28,28 +28,28 @@
 #include "base/saturating.h"
 #include "code/code_facts.h"
 
-/* How many statements may be copied: so many times those of their nest, and so many in all. */
+/* Limits of copied statements: per nest as a multiple of its own, and of all nests. */
 enum { MOST_TIMES = 10, MOST_COPIED = 1500 };
 
-/* A sum that is >= 0 in a part of what the loop counts. */
+/* A boundary: a sum that is >= 0 in a part of the loop's iterations. */
 struct border {
   struct fact_sum sum;
   bool found;
-  bool moves; /* the loop's counter, straight on: the loop can be split */
+  bool moves; /* the sum is monotone in the loop's counter: the loop can be split */
 };
 
 struct splitter {
   struct code *c;
   struct facts facts;
-  int depth;  /* loops around, lanes do not count */
-  int first;  /* the depth of the outermost loop that runs as one with this */
-  int group;  /* so many loops to come run as one with it */
-  int copied; /* statements, of this nest */
-  int room;   /* so many at most */
-  int inner;  /* loops between that which is looked at and where the search stands */
-  int loop;   /* that is looked at */
+  int depth;  /* number of enclosing loops, lanes aside */
+  int first;  /* depth of the outermost loop that is collapsed with the current one */
+  int group;  /* number of the next loops that are collapsed with it */
+  int copied; /* statements copied in this nest */
+  int room;   /* most statements that may be copied in this nest */
+  int inner;  /* loops between `loop` and the position of the search */
+  int loop;   /* the loop that may be split */
   struct border border;
-  bool decided; /* a condition was, in the statement that is settled */
+  bool decided; /* a condition of the current statement was decided */
 };
 
 static struct code_statement *statement(const struct splitter *s, int at) {
@@ -60,7 +60,7 @@ static const struct code_expr *expr_at(const struct splitter *s, int expr) {
   return &s->c->exprs.data[expr];
 }
 
-/* The depth of the loop that is looked at. */
+/* The depth of the loop that may be split. */
 static int level(const struct splitter *s) {
   return s->depth - s->inner;
 }
@@ -69,7 +69,7 @@ static bool is_lanes(const struct splitter *s, const struct code_statement *t) {
   return s->c->variables.data[t->variable].reserved;
 }
 
-/* ---- loops around ---- */
+/* ---- enclosing loops ---- */
 
 static void enter(struct splitter *s, int at) {
   const struct code_statement *t = statement(s, at);
@@ -87,9 +87,9 @@ static void leave(struct splitter *s, int at) {
   s->facts.counters.data[t->variable] = (struct fact_counter){0};
 }
 
-/* ---- the search for a border ---- */
+/* ---- the search for a boundary ---- */
 
-/* How the loop's counter stands in the sum; 0: not as a term of its own alone. */
+/* The coefficient of the loop's counter in the sum; 0: the counter is not one term alone. */
 static int64_t slope(const struct splitter *s, const struct fact_sum *sum) {
   int64_t coef = 0;
   for (int i = 0; i < sum->count; i++) {
@@ -101,7 +101,7 @@ static int64_t slope(const struct splitter *s, const struct fact_sum *sum) {
   return coef;
 }
 
-/* Split at a constant place, or by single steps. */
+/* The loop can be split at a constant, or by single steps. */
 static bool can_move(const struct splitter *s, const struct fact_sum *sum) {
   const struct code_statement *t = statement(s, s->loop);
   bool constant = expr_at(s, t->low)->op == PX_INT && sum->count == 1;
@@ -134,7 +134,7 @@ static void consider(struct splitter *s, const struct fact_sum *sum) {
   s->border = b;
 }
 
-/* The sum where the lanes make it least, or most. */
+/* The sum at the lane that minimises or maximises it. */
 static struct fact_sum without_lanes(const struct splitter *s, const struct fact_sum *sum,
                                      bool most) {
   struct fact_sum rest = {.constant = sum->constant};
@@ -161,7 +161,7 @@ static bool counts_lanes(const struct splitter *s, int expr) {
          (e->arg[1] >= 0 && counts_lanes(s, e->arg[1]));
 }
 
-/* The innermost loop that the sum depends on is the one that is looked at, or runs as one with it. */
+/* The innermost loop that the sum depends on is `loop`, or is collapsed with it. */
 static bool belongs_here(const struct splitter *s, const struct fact_sum *sum) {
   int depth = 0;
   for (int i = 0; i < sum->count; i++) {
@@ -274,7 +274,7 @@ static int copy_of(struct splitter *s, int at) {
   return copy;
 }
 
-/* A copy of a statement behind it. */
+/* Inserts a copy of a statement after it. */
 static int insert_copy(struct splitter *s, int at) {
   int after = copy_of(s, at), parent = statement(s, at)->parent;
   statement(s, after)->next = statement(s, at)->next;
@@ -335,7 +335,7 @@ static int within(struct splitter *s, int place, const struct code_statement *t)
 
 static void settle_loop(struct splitter *s, int at);
 
-/* A part of a loop where the border holds, or where it does not. */
+/* The part of a loop where the condition holds, or where it does not. */
 static void settle_part(struct splitter *s, int at, const struct fact_sum *sum, bool holds) {
   int mark = facts_mark(&s->facts);
   facts_assume(&s->facts, sum, holds);
@@ -343,7 +343,7 @@ static void settle_part(struct splitter *s, int at, const struct fact_sum *sum, 
   facts_forget(&s->facts, mark);
 }
 
-/* Where the border holds comes first in what may be copied. The loop stands open. */
+/* The part where the condition holds may copy statements first. The loop is open. */
 static void split(struct splitter *s, int at, const struct border *b) {
   int place = within(s, place_of(s, &b->sum), statement(s, at));
   bool holds = slope(s, &b->sum) < 0; /* before the place */
@@ -367,7 +367,7 @@ static int negative_part(struct splitter *s, const struct fact_sum *sum, int64_t
   return code_sum(s->c, term, count, constant ? sign * sum->constant : 0);
 }
 
-/* sum >= 0, as what is taken away <= what is added */
+/* sum >= 0, printed as negative terms <= positive terms */
 static int condition_of(struct splitter *s, const struct fact_sum *sum) {
   int x = negative_part(s, sum, -1), y = negative_part(s, sum, 1);
   return code_operation(s->c, PX_LE, code_type(CODE_TRUTH, 1), x, y, -1);
@@ -402,7 +402,7 @@ static void branch(struct splitter *s, int parent, const struct border *b) {
 
 static void settle_children(struct splitter *s, int parent);
 
-/* ---- a statement where everything is known ---- */
+/* ---- a statement whose conditions are decided ---- */
 
 static int decided(struct code *c, int expr, void *data) {
   struct splitter *s = data;
@@ -487,7 +487,7 @@ static void settle_children(struct splitter *s, int parent) {
   }
 }
 
-/* The children of a loop, or of a branch of its inside. The loop stands open; whether it still does. */
+/* The children of a loop, or of a branch inside it. Returns whether the open loop is still open. */
 static bool settle(struct splitter *s, int parent) {
   s->border.found = false;
   look_at_children(s, parent);
@@ -506,7 +506,7 @@ static bool settle(struct splitter *s, int parent) {
   return !splits;
 }
 
-/* A vector that is all there where a loop around was split: whether that was not known before. */
+/* Decides the end of a lane loop, a minimum of two indices, if ranges allow it; returns whether they did. */
 static bool settle_end(struct splitter *s, int at) {
   const struct code_expr *e = expr_at(s, statement(s, at)->high);
   if (e->op != PX_MIN) return false;
@@ -527,7 +527,7 @@ static void settle_lanes(struct splitter *s, int at) {
   if (s->decided || whole) code_join_lanes(s->c, at);
 }
 
-/* Nothing stands between loops that run as one: what they count is known in the last of them. */
+/* No statement is between collapsed loops: all their counters are known in the last of them. */
 static void settle_loop(struct splitter *s, int at) {
   int loop = s->loop, first = s->first;
   const struct code_statement *t = statement(s, at);
@@ -558,7 +558,7 @@ static bool loads(const struct splitter *s, int expr) {
   return e->op == CODE_ELEMENT || loads(s, e->arg[0]) || loads(s, e->arg[1]) || loads(s, e->arg[2]);
 }
 
-/* Where a condition of the lane alone changes; 0: nowhere. */
+/* The lane at which a condition of the lane alone changes; 0: none. */
 static int64_t changes_at(struct splitter *s, int condition) {
   const struct code_expr *e = expr_at(s, condition);
   struct fact_comparison c;
@@ -661,7 +661,8 @@ static double evaluations_of(struct splitter *s, int at) {
 
 static double evaluations_below(struct splitter *s, int parent) {
   double sum = 0;
-  for (int i = statement(s, parent)->first; i >= 0; i = statement(s, i)->next) sum += evaluations_of(s, i);
+  for (int i = statement(s, parent)->first; i >= 0; i = statement(s, i)->next)
+    sum += evaluations_of(s, i);
   return sum;
 }
 
@@ -673,7 +674,9 @@ struct nest {
 
 static int more_often(const void *a, const void *b) {
   const struct nest *x = a, *y = b;
-  return x->evaluations != y->evaluations ? (x->evaluations < y->evaluations) - (x->evaluations > y->evaluations) : x->at - y->at;
+  return x->evaluations != y->evaluations
+             ? (x->evaluations < y->evaluations) - (x->evaluations > y->evaluations)
+             : x->at - y->at;
 }
 
 static void settle_nests(struct splitter *s) {

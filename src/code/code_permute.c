@@ -19,7 +19,8 @@ struct permuted {
   struct code *c;
   int element; /* of the lane 0: X[base + offset[0]] */
   int lanes;
-  int64_t offset[CODE_LANES]; /* of each lane, in elements from `base`, which is the same for all lanes */
+  int64_t offset
+      [CODE_LANES]; /* of each lane, in elements from `base`, which is the same for all lanes */
   int64_t least, most;
   int place[CODE_LANES];  /* of each lane: the position of its offset in `places` */
   int64_t places[PLACES]; /* the distinct offsets */

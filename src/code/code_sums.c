@@ -37,7 +37,7 @@ struct sums {
   struct {
     VEC(struct sum);
   } all;
-  double block; /* additions */
+  double block; /* additions per block */
 };
 
 static struct code_statement *statement(const struct code *c, int at) {
@@ -69,7 +69,7 @@ static bool is_used_in(const struct code *c, const struct code_statement *s, int
   }
 }
 
-/* Something else is done with it at or below the statement. */
+/* The statement, or one below it, uses the variable in another way. */
 static bool is_used(const struct code *c, int at, int variable) {
   const struct code_statement *s = statement(c, at);
   if (is_used_in(c, s, variable)) return true;
@@ -79,7 +79,7 @@ static bool is_used(const struct code *c, int at, int variable) {
   return false;
 }
 
-/* Steps of a loop; 1 where data or other loops say how many. */
+/* The trip count of a loop; 1 if data or other loops determine it. */
 static double steps_of(const struct code *c, const struct code_statement *s) {
   const struct code_expr *low = expr_at(c, code_bare(c, s->low)),
                          *high = expr_at(c, code_bare(c, s->high));
@@ -192,7 +192,7 @@ static void put_totals(struct sums *s, int block) {
   }
 }
 
-/* Steps of a block: a number of them that divides those of the loop, if there is one. */
+/* Iterations of a block, a divisor of the loop's if there is one. */
 static int64_t steps_of_block(double all, double most) {
   int64_t steps = (int64_t)most;
   for (int64_t i = steps; 2 * i > steps && all > 1; i--)
@@ -224,7 +224,7 @@ static void open_blocks(struct sums *s, int at, int64_t steps) {
   for (int i = loop.first; i >= 0; i = statement(c, i)->next) statement(c, i)->parent = inner;
 }
 
-/* Within each loop below the statement that adds more than a block. */
+/* In each loop below the statement that adds more than a block. */
 static void divide(struct sums *s, int at);
 
 static void divide_loop(struct sums *s, int at) {

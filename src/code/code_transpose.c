@@ -32,13 +32,13 @@ enum {
 struct across {
   int statement;
   int value;        /* a vector */
-  int array, index; /* what stands there beside lane and constant */
+  int array, index; /* the index without lane and constant */
   int64_t stride, constant;
 };
 
 struct transposer {
   struct code *c;
-  int first; /* the first variable that is made here */
+  int first; /* the first variable that the pass adds */
   bool changed;
 };
 
@@ -54,7 +54,7 @@ static bool is_integer(const struct transposer *t, int expr, int64_t value) {
   return expr_at(t, expr)->op == PX_INT && expr_at(t, expr)->integer == value;
 }
 
-/* ---- a vector that is stored across ---- */
+/* ---- a scattered store ---- */
 
 /* The index as a sum of counter * stride, others, and a constant. */
 static bool split_index(const struct transposer *t, int index, int counter, struct across *a) {
@@ -112,7 +112,7 @@ static bool go_together(const struct transposer *t, const struct across *a,
          expr_at(t, a->value)->type.lanes == expr_at(t, b->value)->type.lanes;
 }
 
-/* Two of them write to one place. */
+/* Two of the stores write to one element. */
 static bool meet(const struct across *a, const struct across *b, int lanes) {
   int64_t apart = a->constant - b->constant;
   return apart % a->stride == 0 && apart / a->stride < lanes && apart / a->stride > -lanes;
@@ -120,7 +120,7 @@ static bool meet(const struct across *a, const struct across *b, int lanes) {
 
 /* ---- transposed ---- */
 
-/* A name for x and y in another order; NULL as `number`: it is not named. */
+/* A permutation of x and y, with a name unless `number` is NULL. */
 static int zipped(struct transposer *t, int x, int y, enum code_zip how, int *number) {
   int lanes[CODE_LANES], count = expr_at(t, x)->type.lanes;
   char name[24];
@@ -176,9 +176,9 @@ static void transpose(struct transposer *t, const int *in, int lanes, int *out) 
   }
 }
 
-/* ---- in place of the statements ---- */
+/* ---- replacing the statements ---- */
 
-/* What `lanes` lanes from there on have too much, after `count` of them, lies in what is not used of a row. */
+/* Of `lanes` lanes from the element on, those after `count` lie in the unused end of a row. */
 static bool is_unused(const struct transposer *t, const struct across *a, int count, int lanes) {
   const struct code_variable *v = &t->c->variables.data[a->array];
   const struct code_expr *at = expr_at(t, a->index);
@@ -198,7 +198,7 @@ static void store(struct transposer *t, const struct across *a, int lane, int co
     term[terms = i] = t->c->terms.data[at.first + i];
   terms += at.op == CODE_SUM;
   int place = code_sum(t->c, term, terms, lane * a->stride + a->constant);
-  /* where the next one follows at once it covers what is too much */
+  /* the next vector, which follows at once, overwrites the surplus */
   bool streamed = t->c->variables.data[a->array].streamed;
   bool covered = a->stride == count && (lanes - lane) * count >= lanes && !streamed;
   bool whole = covered || count == lanes || is_unused(t, a, count, lanes);
@@ -207,7 +207,7 @@ static void store(struct transposer *t, const struct across *a, int lane, int co
   code_assign(t->c, to, CODE_SET, value);
 }
 
-/* `count` of them, side by side. */
+/* `count` adjacent vectors. */
 static void write_transposed(struct transposer *t, const struct across *a, int count) {
   int in[LONGEST], out[LONGEST], lanes = expr_at(t, a->value)->type.lanes;
   int group = (count + QUARTER - 1) / QUARTER * QUARTER;
@@ -231,7 +231,7 @@ static void sort(struct across *a, int count) {
     }
 }
 
-/* So many from the first on lie side by side. */
+/* The number of adjacent vectors from the first on. */
 static int beside(const struct transposer *t, const struct across *a, int count) {
   int together = 1, lanes = expr_at(t, a->value)->type.lanes;
   while (together < count && together < lanes && together < a->stride &&

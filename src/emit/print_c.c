@@ -205,19 +205,17 @@ static bool wraps(const struct printer *p, int expr, int64_t steps) {
   }
   for (int i = 0; i < e->count && e->op == CODE_SUM; i++)
     if (wraps(p, p->code->terms.data[e->first + i].expr, steps)) return true;
-  return wraps(p, e->arg[0], steps) || wraps(p, e->arg[1], steps) ||
-         wraps(p, e->arg[2], steps);
+  return wraps(p, e->arg[0], steps) || wraps(p, e->arg[1], steps) || wraps(p, e->arg[2], steps);
 }
 
 static bool any_wraps(const struct printer *p, int parent, int64_t steps) {
   for (int at = statement_at(p, parent)->first; at >= 0; at = statement_at(p, at)->next) {
     const struct code_statement *s = statement_at(p, at);
-    bool has = s->kind == CODE_FOR ? wraps(p, s->low, steps) || wraps(p, s->high, steps)
+    bool has = s->kind == CODE_FOR       ? wraps(p, s->low, steps) || wraps(p, s->high, steps)
                : s->kind == CODE_IF      ? wraps(p, s->condition, steps)
                : s->kind == CODE_DECLARE ? wraps(p, s->value, steps)
-               : s->kind == CODE_ASSIGN
-                   ? wraps(p, s->to, steps) || wraps(p, s->value, steps)
-                   : false;
+               : s->kind == CODE_ASSIGN  ? wraps(p, s->to, steps) || wraps(p, s->value, steps)
+                                         : false;
     if (has || any_wraps(p, at, steps)) return true;
     if (s->kind == CODE_IF && s->other >= 0 && any_wraps(p, s->other, steps)) return true;
   }

@@ -92,12 +92,12 @@ struct printer {
   const char **name; /* by variable */
   bool *read;        /* by variable */
   struct buf out;    /* the function's body */
-  int first_buffer;  /* in code->lists: the buffers of the function, which are parameters of NAME_body */
+  int first_buffer; /* in code->lists: the buffers of the function, which are parameters of NAME_body */
   int buffers;
-  bool streams;  /* an output is stored past the caches */
-  bool region;   /* inside a parallel region, whose threads share a loop */
-  int loops_to_check;    /* loops to go until the body that checks its thread's memory; 0: none */
-  unsigned used; /* enum helper */
+  bool streams;       /* an output is stored past the caches */
+  bool region;        /* inside a parallel region, whose threads share a loop */
+  int loops_to_check; /* loops to go until the body that checks its thread's memory; 0: none */
+  unsigned used;      /* enum helper */
   uint64_t used_vectors[VECTOR_HELPERS][2];
 };
 
