@@ -32,7 +32,7 @@ SPLIT = ["test_emit"]  # programs whose tests run each by itself
 # Programs and tests of more than a few seconds, the longest first: nobody waits for the last one.
 SLOW = [
     "test_tune",
-    "test_default",
+    "test_default_values",
     "test_sketch",
     "sampled_kernels",
     "test_candidates",

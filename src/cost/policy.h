@@ -208,6 +208,19 @@ POLICY_REAL(DEFAULT_BOUNDARY_INSIDE, 0.84, "of the terms",
             "if more are inside the boundary, products with 0 cost less than tiles of uneven size:"
             " so for 3x3 beyond 8x8 pixels, for 3x1 beyond 4x4", "chosen by hand");
 
+/* ---- plans of stages (default_plan.c) ---- */
+
+POLICY_INT(DEFAULT_SCALAR_CALL, 2, "cycles per operation",
+           "of a function that is called for one element at a time", "chosen by hand");
+POLICY_REAL(DEFAULT_GATHERED_ELEMENT, 0.7, "cycles per element",
+            "that a fused consumer gathers from another tensor", "chosen by hand");
+POLICY_INT(DEFAULT_SHORT_VECTOR, 4, "lanes",
+           "a shorter vector is not worth its loads", "chosen by hand");
+POLICY_INT(DEFAULT_TILE_LOOPS, 4, "loops",
+           "that a tile adds to those of its axes", "derived: two rows, vectors, a cache block");
+POLICY_INT(DEFAULT_TILE_VECTORS, 8, "vectors",
+           "of a tile: the emitter gives no more of them names", "derived: accumulators are variables");
+
 /* clang-format on */
 
 #endif

@@ -1089,7 +1089,7 @@ static void shared_rows(void **state) {
       struct program *p;
       CHECK_INT(program_parse(&ctx, row->program, strlen(row->program), &p), CANVAS_OK,
                 ctx.message);
-      add_default_on(&b, p, &machine, true, row->line);
+      add_default_on(&b, p, &machine, true, row->program);
       program_free(p);
     }
   batch_flush(&b, b.options);
