@@ -1,9 +1,9 @@
 /* The end of an axis that tiles do not divide. See build_parts.h.
  *
- * Stores to memory are guarded: rows by an `if`, vectors by storing their first lanes. Register tiles are private, so
- * they are computed whole, as long as no load leaves its tensor. If ranges do not prove that, a vector load takes
- * its first lanes, and an axis that is the same in all lanes is clamped to its last element, so that the last row
- * is computed again:
+ * Stores to memory are guarded: rows by an `if`, vectors by storing their first lanes. Register
+ * tiles are private, so they are computed whole, as long as no load leaves its tensor. If ranges do
+ * not prove that, a vector load takes its first lanes, and an axis that is the same in all lanes is
+ * clamped to its last element, so that the last row is computed again:
  *
  *     acc_1 += A[LEAST_OF(it*2 + 1, 8)*64 + k] * LOAD_V16(B[k*19 + jt*16], 19 - jt*16)
  */
@@ -91,7 +91,8 @@ bool build_computes_beyond(const struct builder *b, int stage, int node) {
 
 /* ---- loads ---- */
 
-/* Buffers of the tree get up to this many more elements, so that their last rows are loaded in whole vectors. */
+/* Buffers of the tree get up to this many more elements, so that their last rows are loaded in
+ * whole vectors. */
 enum { MORE_ELEMENTS = CODE_LANES };
 
 bool build_place_inside(struct builder *b, const struct stored *h, int place) {
@@ -104,8 +105,8 @@ bool build_place_inside(struct builder *b, const struct stored *h, int place) {
   return r.high < *elements;
 }
 
-/* No load of the expression leaves its tensor, whatever its conditions; with `uniform` only loads that are the same
- * in all lanes are checked. */
+/* No load of the expression leaves its tensor, whatever its conditions; with `uniform` only loads
+ * that are the same in all lanes are checked. */
 bool build_loads_inside(struct builder *b, int expr, bool uniform) {
   if (expr < 0) return true;
   const struct px_node n = *node_of(b, expr); /* a copy: the scratch program may grow */
@@ -135,8 +136,8 @@ static bool names_stand(struct builder *b, int expr) {
   return true;
 }
 
-/* The body with axes clamped to their last elements, as few of `beyond->axes` as loads need; lanes are not clamped.
- * False if there is no such body. */
+/* The body with axes clamped to their last elements, as few of `beyond->axes` as loads need; lanes
+ * are not clamped. False if there is no such body. */
 bool build_body_beyond(struct builder *b, int stage, const struct beyond *beyond, int *body) {
   const struct bound_stage *bound = &b->tree->stages[stage];
   uint64_t kept = beyond->axes;

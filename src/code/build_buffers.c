@@ -1,4 +1,5 @@
-/* The variables of a function's code, and where buffers are declared and allocated. See build_parts.h. */
+/* The variables of a function's code, and where buffers are declared and allocated. See
+ * build_parts.h. */
 #include "code/build_parts.h"
 
 #include <stdio.h>

@@ -1,7 +1,8 @@
-/* The form of an expression in a vec loop: uniform over the lanes, a vector, or a gather. See build_parts.h.
+/* The form of an expression in a vec loop: uniform over the lanes, a vector, or a gather. See
+ * build_parts.h.
  *
- * A branch of a select is evaluated only if it is taken, so a select with a gather inside is gathered as a
- * whole.
+ * A branch of a select is evaluated only if it is taken, so a select with a gather inside is
+ * gathered as a whole.
  */
 #include "code/build_parts.h"
 

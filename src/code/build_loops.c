@@ -1,4 +1,5 @@
-/* The walk over a bound tree: loops, the conditions around them, parallel regions. See build_parts.h. */
+/* The walk over a bound tree: loops, the conditions around them, parallel regions. See
+ * build_parts.h. */
 #include "code/build_parts.h"
 
 /* ---- loops ---- */
@@ -15,7 +16,8 @@ static void body(struct builder *b, int node, int data) {
   children(b, node);
 }
 
-/* A copy with constant digits: in a block if it begins with declarations, which the next copy repeats. */
+/* A copy with constant digits: in a block if it begins with declarations, which the next copy
+ * repeats. */
 static void copy(struct builder *b, int node, inside *in, int data) {
   if (b->copied && b->nodes[node].declares && in == body) {
     struct block block = build_opened(b, code_open_block(b->code));
@@ -56,8 +58,8 @@ static bool below(const struct bound_stage *bound, int node) {
   return stage_step(bound, node) < bound->steps;
 }
 
-/* Of the next level: the iterations that any stage needs (`some`), and those that are full for all stages whose
- * remainder is peeled (`full`). */
+/* Of the next level: the iterations that any stage needs (`some`), and those that are full for all
+ * stages whose remainder is peeled (`full`). */
 static void tiles(struct builder *b, int node, int level, int64_t extent, int64_t *some,
                   int64_t *full) {
   *some = 0;
@@ -239,8 +241,8 @@ static void parallel_loop(struct builder *b, int node) {
 
 /* ---- the walk ---- */
 
-/* Guards of a stage's tails that are known before its innermost loops: of axes all of whose digits are open, unless the
- * stage computes beyond their end. */
+/* Guards of a stage's tails that are known before its innermost loops: of axes all of whose digits
+ * are open, unless the stage computes beyond their end. */
 static int known_guard(struct builder *b, int stage, int node, uint64_t *axes) {
   const struct bound_stage *bound = &b->tree->stages[stage];
   const struct program_tensor *t = &b->program->tensors.data[bound->tensor];

@@ -1,4 +1,5 @@
-/* Opens and closes statements with children, loops, and the digits of a group. See build_parts.h. */
+/* Opens and closes statements with children, loops, and the digits of a group. See build_parts.h.
+ */
 #include "code/build_parts.h"
 
 /* A statement whose children come next. */

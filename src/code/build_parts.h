@@ -1,8 +1,9 @@
-/* The builder: a walk over the loops of a bound schedule that makes the tree of code.h. These are its state and its
- * files; users include build.h.
+/* The builder: a walk over the loops of a bound schedule that makes the tree of code.h. These are
+ * its state and its files; users include build.h.
  *
- * The walk opens loops in a loop space (loop_space.h), one by one. A digit of an axis is a constant if its loop is
- * unrolled. The simplifier and px_range decide conditions by the ranges of the open loops.
+ * The walk opens loops in a loop space (loop_space.h), one by one. A digit of an axis is a constant
+ * if its loop is unrolled. The simplifier and px_range decide conditions by the ranges of the open
+ * loops.
  *
  *     build.c            the plan, then the walk
  *     build_loops.c      the walk: loops, guards, parallel regions
@@ -10,7 +11,7 @@
  *     build_buffers.c    variables and buffers: declarations and allocations
  *     build_reduction.c  where accumulators begin and end
  *     build_prefetch.c   prefetches of data that a loop reads some iterations later
- *     build_beyond.c     the end of an axis that tiles do not divide: guards, partial vectors, clamped rows
+ *     build_beyond.c     the end of an axis that tiles do not divide: guards, partial vectors
  *     build_stage.c      the statement of a stage, scalar or in vectors
  *     build_value.c      expressions: indices, values, the conditions among them
  *     build_form.c       which expressions are uniform, vectors, or gathers
@@ -133,7 +134,8 @@ struct beyond {
   int always;       /* guard of the reduction axes */
   int rows;         /* guard of the other axes that are the same in all lanes */
   int each;         /* guard of each lane, if `active_lanes` cannot express it; -1 */
-  int active_lanes; /* index: number of lanes inside; may be negative or exceed the vector; -1: all */
+  int active_lanes; /* index: number of lanes inside; may be negative or exceed the vector; -1: all
+                     */
   uint64_t axes, lanes; /* axes guarded by `rows`, and axes of lanes */
 };
 struct beyond build_beyond(struct builder *b, int stage, bool reductions);

@@ -1,13 +1,14 @@
-/* Prefetches: a loop marked pf(n) prefetches the data that it reads n iterations later. See build_parts.h.
+/* Prefetches: a loop marked pf(n) prefetches the data that it reads n iterations later. See
+ * build_parts.h.
  *
- * The loops inside it read a contiguous range, such as a row of a tile. A short range is prefetched whole, a cache
- * line per prefetch. A longer one, such as a weight panel, is prefetched in pieces by the iterations of the innermost
- * loop, so that it is loaded while the current panel is used:
+ * The loops inside it read a contiguous range, such as a row of a tile. A short range is prefetched
+ * whole, a cache line per prefetch. A longer one, such as a weight panel, is prefetched in pieces
+ * by the iterations of the innermost loop, so that it is loaded while the current panel is used:
  *
  *     ob:pf(1) => h => k => ..          prefetch &WP[(ob + 1)*panel + (h*K + k)*piece]
  *
- * Data in several ranges, such as a row of an image whose channels are blocked, is prefetched in the iterations that
- * read each range:
+ * Data in several ranges, such as a row of an image whose channels are blocked, is prefetched in
+ * the iterations that read each range:
  *
  *     h:pf(1) => w => co => ci => ..    prefetch &X[co*image + (h + 1)*row + (w*C + ci)*piece]
  */
@@ -50,7 +51,7 @@ static bool lives_inside(const struct builder *b, int stage, int node) {
   return at == node;
 }
 
-/* ---- ranges ------------------------------------------------------------------------------------- */
+/* ---- ranges ---------------------------------------------------------------------------------- */
 
 /* The stage's loops inside the node become axes. */
 static void open_inner(struct builder *b, const struct bound_stage *bound, int node,
@@ -93,8 +94,9 @@ static bool is_long(const struct builder *b, int tensor, int64_t length) {
   return length * bytes > LINES * b->tree->machine.line;
 }
 
-/* `range_axes` if all of them are loops in the code. None if one is not, as parts of a range would not be prefetched,
- * if a range is shorter than a cache line, or if all ranges together are few lines. */
+/* `range_axes` if all of them are loops in the code. None if one is not, as parts of a range would
+ * not be prefetched, if a range is shorter than a cache line, or if all ranges together are few
+ * lines. */
 static uint32_t loops_of(const struct builder *b, const struct bound_stage *bound,
                          const struct data_range *s, const struct inner *in) {
   int64_t bytes = program_dtype_bytes(b->program->tensors.data[s->tensor].dtype);
@@ -140,9 +142,10 @@ static void prefetch_lines(struct builder *b, int tensor, int place, int64_t len
   }
 }
 
-/* ---- pieces of a range --------------------------------------------------------------------------- */
+/* ---- pieces of a range ----------------------------------------------------------------------- */
 
-/* The loop that prefetches pieces: the stage's innermost loop inside the node that is one in the code; -1: none. */
+/* The loop that prefetches pieces: the stage's innermost loop inside the node that is one in the
+ * code; -1: none. */
 static int innermost_loop(const struct builder *b, const struct bound_stage *bound, int node) {
   int found = -1;
   for (int i = stage_step(bound, node); i < bound->steps; i++) {
@@ -199,10 +202,10 @@ static void prefetch_piece(struct builder *b, const struct data_range *s, int64_
                  piece);
 }
 
-/* ---- loads -------------------------------------------------------------------------------------- */
+/* ---- loads ----------------------------------------------------------------------------------- */
 
-/* Collects the ranges that an expression reads and that depend on `axes`, of arrays in memory (not on the stack). A
- * vector starts at its first lane. */
+/* Collects the ranges that an expression reads and that depend on `axes`, of arrays in memory (not
+ * on the stack). A vector starts at its first lane. */
 static void find_data_ranges(struct builder *b, const struct bound_stage *bound, int expr, int node,
                              uint32_t axes, const struct inner *in, struct seen *seen) {
   if (expr < 0) return;
@@ -248,7 +251,8 @@ static void step_back(struct builder *b, const struct schedule_loop *loop, const
   for (int i = 0; i < loop->count; i++) b->space.digit[loop->level[i]] = digits[i];
 }
 
-/* Collects what the stage reads at the position of the walk. Returns the number of ranges collected before. */
+/* Collects what the stage reads at the position of the walk. Returns the number of ranges collected
+ * before. */
 static int stage_data_ranges(struct builder *b, const struct bound_stage *bound, int node,
                              uint32_t axes, struct inner *in, struct seen *seen) {
   int before = seen->count;
@@ -286,7 +290,8 @@ static void prefetch_pieces(struct builder *b, int node, int outer) {
   mem_free(seen.data);
 }
 
-/* Prefetches what the loop loads some iterations later; long ranges only if no inner loop prefetches pieces. */
+/* Prefetches what the loop loads some iterations later; long ranges only if no inner loop
+ * prefetches pieces. */
 static void prefetch_rows(struct builder *b, int node) {
   const struct schedule_loop *loop = &build_node(b, node)->loop;
   int digits[GROUP_MOST];

@@ -1,5 +1,5 @@
-/* Initialises and finalises accumulators: a statement of that phase in the stage's loops that do not reduce. See
- * build_parts.h. */
+/* Initialises and finalises accumulators: a statement of that phase in the stage's loops that do
+ * not reduce. See build_parts.h. */
 #include "code/build_parts.h"
 
 /* A statement of the phase in the stage's loops, from `step` on, that do not reduce. */

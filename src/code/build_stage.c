@@ -1,8 +1,8 @@
 /* The statement of a stage, and those that initialise and finalise a reduction. See build_parts.h.
  *
- * In a vec loop it is a vector statement. If its result is not contiguous, the lanes are stored one by one. If it
- * cannot be computed in vectors, it is a loop over the lanes. The last vector of an axis loads and stores its active
- * lanes only (build_beyond.c).
+ * In a vec loop it is a vector statement. If its result is not contiguous, the lanes are stored one
+ * by one. If it cannot be computed in vectors, it is a loop over the lanes. The last vector of an
+ * axis loads and stores its active lanes only (build_beyond.c).
  */
 #include "code/build_parts.h"
 
@@ -71,8 +71,9 @@ static bool bounds_another(const struct program *p, const struct program_tensor 
   return false;
 }
 
-/* points = 0; for ...: points += n: counts the points of a mean whose bounds are data, from reduction axis `axis` on.
- * `points` is the product of the earlier axes of constant size that bound no other axis. */
+/* points = 0; for ...: points += n: counts the points of a mean whose bounds are data, from
+ * reduction axis `axis` on. `points` is the product of the earlier axes of constant size that bound
+ * no other axis. */
 static void count_points(struct builder *b, const struct statement *s, int axis, int64_t points) {
   int counter = code_variable_at(b->code, b->points_variable, 0);
   const struct program_axis *over = &s->t->axes[axis];
@@ -164,7 +165,8 @@ static void assign(struct builder *b, const struct statement *s, int value) {
   code_assign(b->code, to, CODE_SET, code_convert(b->code, value, s->to->at.dtype));
 }
 
-/* The number of active lanes if it is fewer than all and the same in each iteration; -1 otherwise. */
+/* The number of active lanes if it is fewer than all and the same in each iteration; -1 otherwise.
+ */
 static int known_lanes(const struct builder *b) {
   struct px_range r = px_range(b->px, b->active_lanes);
   return r.low == r.high && !r.overflow && r.low < b->lanes ? (int)r.low : -1;
@@ -207,7 +209,8 @@ static void accumulate(struct builder *b, const struct statement *s, int value) 
   }
 }
 
-/* The term of the reduction is the neutral element, as an index condition decides in unrolled loops. */
+/* The term of the reduction is the neutral element, as an index condition decides in unrolled
+ * loops. */
 static bool adds_nothing(const struct builder *b, const struct statement *s) {
   if (s->phase != PHASE_UPDATE || s->bound->start < 0) return false;
   const struct px_node *n = &b->px->nodes.data[s->body];
@@ -301,8 +304,9 @@ static void put_across(struct builder *b, const struct statement *s, int each) {
   }
 }
 
-/* Sets the vector to 0 before its active lanes are computed one by one: consumers load whole vectors. The values of
- * inactive lanes do not matter, but denormal numbers take a hundred cycles per operation. */
+/* Sets the vector to 0 before its active lanes are computed one by one: consumers load whole
+ * vectors. The values of inactive lanes do not matter, but denormal numbers take a hundred cycles
+ * per operation. */
 static void clear_lanes_beyond(struct builder *b, const struct statement *s) {
   bool own = s->to->at.kind == STORAGE_STACK || s->to->at.kind == STORAGE_HEAP;
   if (b->active_lanes < 0 || px_range(b->px, b->active_lanes).low >= b->lanes ||

@@ -1,11 +1,12 @@
 /* Expressions: indices, values (scalars or vectors), and conditions. See build_parts.h.
  *
- * An index becomes a sum of terms with constants folded: c*3136 + h*56 + kh*56 + w + kw - 57. Quotients, remainders
- * and loads of indices are terms of their own. Loops count in 64 bits. Elements of i32 and lane numbers have
- * 32: arithmetic on these alone is converted to 64 bits, unless ranges prove that each step fits in 32.
+ * An index becomes a sum of terms with constants folded: c*3136 + h*56 + kh*56 + w + kw - 57.
+ * Quotients, remainders and loads of indices are terms of their own. Loops count in 64 bits.
+ * Elements of i32 and lane numbers have 32: arithmetic on these alone is converted to 64 bits,
+ * unless ranges prove that each step fits in 32.
  *
- * In a vec loop an expression is uniform (a scalar, which vector operations accept), a vector, or a gather: a loop
- * fills a vector lane by lane before the statement.
+ * In a vec loop an expression is uniform (a scalar, which vector operations accept), a vector, or a
+ * gather: a loop fills a vector lane by lane before the statement.
  */
 #include "code/build_parts.h"
 

@@ -1,30 +1,32 @@
 /* Code as data: one function as a tree of statements, between a bound schedule and a language.
  *
- * build.h makes the tree from a bound schedule, the passes of pipeline.c change it in this order, code_verify.c
- * checks it, and src/emit prints it as C. `canvas compile FILE --after PASS -o -` shows the tree after a pass.
+ * build.h makes the tree from a bound schedule, the passes of pipeline.c change it in this order,
+ * code_verify.c checks it, and src/emit prints it as C. `canvas compile FILE --after PASS -o -`
+ * shows the tree after a pass.
  *
  *     build                 loops, guards, buffers and statements as the schedule says
- *     simplify              code_simplify.c: statements without effect are dropped, loops of one trip opened
- *     partition-loops       code_borders.c: loops are split where an index condition changes its value
- *     drop-dead-code        code_dead.c: assignments to variables that nobody reads
- *     share-gathers         code_gathers.c: a vector that several statements gather is gathered once
- *     permute-gathers       code_gathers.c: strided gathers become vector loads and permutations
- *     split-lanes           code_borders.c: a gather at a padding boundary is split into load and zeros
+ *     simplify              code_simplify.c: drops statements without effect, loops of one trip
+ *     partition-loops       code_borders.c: splits loops where an index condition changes its value
+ *     drop-dead-code        code_dead.c: drops assignments to variables that nobody reads
+ *     share-gathers         code_gathers.c: gathers a vector once for several statements
+ *     permute-gathers       code_gathers.c: strided gathers become loads and permutations
+ *     split-lanes           code_borders.c: splits gathers at a padding boundary
  *     join-pieces           code_pieces.c: a vector that is set piece by piece becomes one load
  *     transpose             code_transpose.c: scattered stores become transpositions in registers
- *     drop-dead-code-again  code_dead.c: what the passes since then left unused
+ *     drop-dead-code-again  code_dead.c: drops what passes since then left unused
  *     share-divisions       code_remainders.c: one division for a quotient and its remainder
  *     promote-sums          code_promote.c: scalar promotion of sums in memory
  *     block-sums            code_sums.c: long sums in blocks, for a smaller rounding error
  *     share-loads           code_loads.c: common partial loads get a name
  *     share-indices         code_common.c: common subexpressions of indices get a name
  *
- * Nothing here belongs to one language: names are hints, which a printer makes unique; buffers are allocated by
- * a statement; parallel loops carry a mark.
+ * Nothing here belongs to one language: names are hints, which a printer makes unique; buffers are
+ * allocated by a statement; parallel loops carry a mark.
  *
- * Expressions share the operations of programs (enum px_op) and have a type: an element and a number
- * of lanes. A stage has three element types: of memory, of arithmetic and of accumulators. CODE_CONVERT converts
- * between them. An operation on vectors accepts scalars, which stand for all lanes.
+ * Expressions share the operations of programs (enum px_op) and have a type: an element and a
+ * number of lanes. A stage has three element types: of memory, of arithmetic and of accumulators.
+ * CODE_CONVERT converts between them. An operation on vectors accepts scalars, which stand for all
+ * lanes.
  *
  * The text form (code_print.c) is for people and for tests:
  *
@@ -61,12 +63,12 @@ enum code_op {
   CODE_VARIABLE = PX_OPS, /* `variable`; of an array of variables number `integer` */
   CODE_ELEMENT,           /* variable[arg 0] */
   CODE_LANE,              /* lane arg 1 of the vector arg 0 */
-  CODE_VECTOR, /* `lanes` contiguous elements in memory from the element arg 0 on. With arg 1 only that many
-                             lanes are read or written, the others are 0. With arg 2, lanes before that one
-                             are 0, too: arg 0 is at lane arg 2, arg 1 is the lane after the last */
+  CODE_VECTOR, /* `lanes` contiguous elements in memory from the element arg 0 on. With arg 1 only
+                  that many lanes are read or written, the others are 0. With arg 2, lanes before
+                  that one are 0, too: arg 0 is at lane arg 2, arg 1 is the lane after the last */
   CODE_BROADCAST, /* arg 0 in all lanes */
-  CODE_PERMUTE, /* lane i is lane `lists[first + i]` of the concatenation of the vectors arg 0 and arg 1 (-1: arg 0
-                             alone), of the same type */
+  CODE_PERMUTE,   /* lane i is lane `lists[first + i]` of the concatenation of the vectors arg 0 and
+                     arg 1 (-1: arg 0 alone), of the same type */
   CODE_SUM,       /* of indices: coef*expr + ... + integer */
   CODE_FLOOR_DIV, /* floor division of an index of any sign by a positive number */
   CODE_FLOOR_MOD,
@@ -110,8 +112,8 @@ struct code_variable {
   enum code_storage storage;
   struct code_type type; /* type of each element */
   int64_t count;
-  int64_t
-      written; /* elements that statements may write; later ones are 0, for loads of whole vectors */
+  int64_t written; /* elements that statements may write; later ones are 0, for loads of whole
+                      vectors */
   int64_t row,
       used;      /* elements of a row, and how many of them are used; 0: no rows, all are used */
   bool streamed; /* CODE_OUTPUT: whole vectors are stored past the caches */
@@ -140,12 +142,13 @@ struct code_statement {
   int variable;          /* CODE_FOR, CODE_DECLARE */
   int low, high;         /* CODE_FOR: indices */
   int64_t step;          /* CODE_FOR: >= 1 */
-  int parallel; /* CODE_FOR: number of nested loops that are collapsed into one parallel loop; 0: serial */
-  int condition;         /* CODE_IF */
-  int other;             /* CODE_IF: the else branch, a CODE_BLOCK; -1: none */
-  int to;                /* CODE_ASSIGN, CODE_PREFETCH */
-  int value;             /* CODE_DECLARE, CODE_ASSIGN; -1 */
-  uint64_t unread;       /* CODE_DECLARE: bit set of unused numbers, which are not declared */
+  int parallel;    /* CODE_FOR: number of nested loops that are collapsed into one parallel loop; 0:
+                      serial */
+  int condition;   /* CODE_IF */
+  int other;       /* CODE_IF: the else branch, a CODE_BLOCK; -1: none */
+  int to;          /* CODE_ASSIGN, CODE_PREFETCH */
+  int value;       /* CODE_DECLARE, CODE_ASSIGN; -1 */
+  uint64_t unread; /* CODE_DECLARE: bit set of unused numbers, which are not declared */
   enum code_how how;     /* CODE_ASSIGN */
   int first_list, count; /* CODE_ALLOCATE: its variables, a range of `lists` */
 };
@@ -171,7 +174,8 @@ struct code {
   struct arena arena; /* names */
 };
 
-/* code.c: builds a tree. Names are copied. A statement becomes the last child of the open statement. */
+/* code.c: builds a tree. Names are copied. A statement becomes the last child of the open
+ * statement. */
 struct code *code_new(const char *function);
 void code_free(struct code *c); /* NULL is fine */
 
@@ -206,8 +210,9 @@ int code_first_lanes(struct code *c, int element, int lanes, int count); /* coun
 int code_some_lanes(struct code *c, int element, int lanes, int first, int end);
 int code_broadcast(struct code *c, int scalar, int lanes);        /* itself if lanes is 1 */
 int code_permute(struct code *c, int x, int y, const int *lanes); /* y: -1 where it is x alone */
-/* Steps of a transposition. ZIP interleaves the first two (LOW) or last two (HIGH) of each four lanes of x and y,
- * one by one or in pairs. QUARTERS concatenates every second four lanes of x and of y. */
+/* Steps of a transposition. ZIP interleaves the first two (LOW) or last two (HIGH) of each four
+ * lanes of x and y, one by one or in pairs. QUARTERS concatenates every second four lanes of x and
+ * of y. */
 enum code_zip {
   CODE_ZIP_LOW,
   CODE_ZIP_HIGH,
@@ -235,18 +240,19 @@ void code_close(struct code *c, int statement); /* the statement that was opened
 void code_declare(struct code *c, int variable, int value);
 void code_assign(struct code *c, int to, enum code_how how, int value);
 void code_prefetch(struct code *c, int element);
-/* Inserts a statement without children after the child `before` of `parent`; -1: as the first child. */
+/* Inserts a statement without children after the child `before` of `parent`; -1: as the first
+ * child. */
 int code_insert(struct code *c, int parent, int before, struct code_statement s);
 
-/* Replaces each part for which `mapped` returns another expression, outermost first, and folds constants; returns
- * the expression itself if nothing changes. */
+/* Replaces each part for which `mapped` returns another expression, outermost first, and folds
+ * constants; returns the expression itself if nothing changes. */
 typedef int code_mapped(struct code *c, int expr, void *data);
 int code_map(struct code *c, int expr, code_mapped *mapped, void *data);
 
 /* Replaces a counter by `value`. */
 int code_substitute(struct code *c, int expr, int counter, int64_t value);
 
-/* ---- passes: what each keeps stands in its file and in pipeline.c -------------------------------- */
+/* ---- passes: what each keeps stands in its file and in pipeline.c ---------------------------- */
 
 void code_simplify(struct code *c);        /* code_simplify.c */
 void code_partition_loops(struct code *c); /* code_borders.c */
@@ -262,14 +268,14 @@ void code_block_sums(struct code *c);      /* code_sums.c */
 void code_share_loads(struct code *c);     /* code_loads.c */
 void code_share_indices(struct code *c);   /* code_common.c */
 
-/* ---- what passes share --------------------------------------------------------------------------- */
+/* ---- what passes share ----------------------------------------------------------------------- */
 
 /* code_lanes.c: whether the index grows by one with the counter, for counters below `end`. */
 bool code_side_by_side(struct code *c, int index, int counter, int64_t end);
 /* A loop over the lanes of a vector becomes a statement of vectors; false if it cannot. */
 bool code_join_lanes(struct code *c, int loop);
-/* code_permute.c: the elements that the lanes 0 .. lanes-1 of a counter load, as a permutation of vector loads; -1 if
- * lane by lane is no slower, or if their indices are not known. */
+/* code_permute.c: the elements that the lanes 0 .. lanes-1 of a counter load, as a permutation of
+ * vector loads; -1 if lane by lane is no slower, or if their indices are not known. */
 int code_permuted(struct code *c, int element, int counter, int lanes);
 /* code_loads.c: whether a statement below `parent` assigns to the variable or to elements of it. */
 bool code_writes(const struct code *c, int parent, int variable);

@@ -4,21 +4,28 @@
  *       acc += (1 <= h + kh && h + kh < 15      acc += X[h + kh - 1]*W[kh]
  *               ? X[h + kh - 1]*W[kh] : 0) ->
  *
- * The interior of an image then has no conditions, and the padding boundary computes no more than it needs.
+ * The interior of an image then has no conditions, and the padding boundary computes no more than
+ * it needs.
  *
- * A condition in a value is a sum of counters, >= 0. The pass decides it in the loop of its innermost counter.
- * There it changes at one place, which may depend on the outer loops. The loop becomes two, [low, place) and
- * [place, high), each with a copy of the body. A term that is 0 is left out of its sum, and a loop without any
- * other term is dropped. A copy of one trip has a constant in the place of its counter.
+ * A condition in a value is a sum of counters, >= 0. The pass decides it in the loop of its
+ * innermost counter. There it changes at one place, which may depend on the outer loops. The loop
+ * becomes two, [low, place) and [place, high), each with a copy of the body. A term that is 0 is
+ * left out of its sum, and a loop without any other term is dropped. A copy of one trip has a
+ * constant in the place of its counter.
  *
- * Order: the condition that holds for the smallest part of the loop comes first, and the part where it holds is
- * split first. If the copies become too many, conditions remain at the boundary and not in the interior.
- * Size: the copies of a nest have at most MOST_TIMES its statements, those of all nests MOST_COPIED. Nests that
- * evaluate conditions most often come first.
+ * Order: the condition that holds for the smallest part of the loop comes first, and the part where
+ * it holds is split first. If the copies become too many, conditions remain at the boundary and not
+ * in the interior.
+ *
+ * Size: the copies of a nest have at most MOST_TIMES its statements, those of all nests
+ * MOST_COPIED. Nests that evaluate conditions most often come first.
+ *
  * Vectors: a condition holds for all lanes, for none, or (at the boundary) for some.
- * Limits: a parallel loop is not split. A condition that is not monotone in its counter (h % 2 == 0) has no
- * such place; it becomes an `if` around the loops below, if there are any. Guards of tails (statements under an
- * `if`) stay, as mask and peel of the schedule decide whether they are copied.
+ *
+ * Limits: a parallel loop is not split. A condition that is not monotone in its counter (h % 2 ==
+ * 0) has no such place; it becomes an `if` around the loops below, if there are any. Guards of
+ * tails (statements under an `if`) stay, as mask and peel of the schedule decide whether they are
+ * copied.
  *
  * Keeps: each iteration runs once, in its order. Results are the same without this pass.
  */
@@ -436,8 +443,8 @@ static bool does_nothing(const struct splitter *s, const struct code_statement *
   }
 }
 
-/* to += 0 * x of a loaded x -> to += x - x, which is nan for the same x and keeps no register for the 0: a tile that
- * has one register less puts a sum on the stack. */
+/* to += 0 * x of a loaded x -> to += x - x, which is nan for the same x and keeps no register for
+ * the 0: a tile that has one register less puts a sum on the stack. */
 static int without_zero(struct splitter *s, const struct code_statement *t) {
   const struct code_expr *e = expr_at(s, t->value);
   if (t->how != CODE_ADD || e->op != PX_MUL) return t->value;
@@ -506,7 +513,8 @@ static bool settle(struct splitter *s, int parent) {
   return !splits;
 }
 
-/* Decides the end of a lane loop, a minimum of two indices, if ranges allow it; returns whether they did. */
+/* Decides the end of a lane loop, a minimum of two indices, if ranges allow it; returns whether
+ * they did. */
 static bool settle_end(struct splitter *s, int at) {
   const struct code_expr *e = expr_at(s, statement(s, at)->high);
   if (e->op != PX_MIN) return false;
@@ -593,9 +601,9 @@ static int64_t load_changes_at(struct splitter *s, int expr) {
   return 0;
 }
 
-/* Loops over lanes become two where the lane alone decides whether there is a load: of a masked load
- * whose mask is known gcc 12 makes one of the whole vector (`vblendps $7, (%rdi), ..`), which reads
- * foreign memory. */
+/* Loops over lanes become two where the lane alone decides whether there is a load: of a masked
+ * load whose mask is known gcc 12 makes one of the whole vector (`vblendps $7, (%rdi), ..`), which
+ * reads foreign memory. */
 static void part_lanes(struct splitter *s, int at) {
   const struct code_statement *t = statement(s, at), *child = statement(s, t->first);
   bool known = expr_at(s, t->low)->op == PX_INT && expr_at(s, t->high)->op == PX_INT;

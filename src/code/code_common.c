@@ -6,14 +6,15 @@
  *       acc_2 += X[y*512 + k*8 + 128]         acc_1 += X[X_at + 64]
  *                                             acc_2 += X[X_at + 128]
  *
- * A form is some of the terms of a sum without its constant, or a multiple of them (h + kh of h*14 + kh*14).
- * It is named at the start of the innermost loop that counts one of its terms, the outermost place where all of
- * them are known. The gain of a name is u*(n - 1) - n for u uses and n operands. The form with the largest gain
- * is named first, of equal ones the first in the text, until no form has a gain. Inner loops come first.
+ * A form is some of the terms of a sum without its constant, or a multiple of them (h + kh of h*14
+ * + kh*14). It is named at the start of the innermost loop that counts one of its terms, the
+ * outermost place where all of them are known. The gain of a name is u*(n - 1) - n for u uses and n
+ * operands. The form with the largest gain is named first, of equal ones the first in the text,
+ * until no form has a gain. Inner loops come first.
  *
- * Keeps: a name is computed in 64 bits and cannot overflow, by the ranges of its loops. It may be computed where
- * no use of it runs. A load from an input is therefore named only where one use runs whenever the loop's body
- * does. Results are the same without this pass.
+ * Keeps: a name is computed in 64 bits and cannot overflow, by the ranges of its loops. It may be
+ * computed where no use of it runs. A load from an input is therefore named only where one use runs
+ * whenever the loop's body does. Results are the same without this pass.
  */
 #include <stdlib.h>
 #include <string.h>

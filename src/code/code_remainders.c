@@ -1,4 +1,5 @@
-/* One division for a quotient and its remainder: x % n becomes x - x/n*n in a sum that has x/n. See code.h.
+/* One division for a quotient and its remainder: x % n becomes x - x/n*n in a sum that has x/n. See
+ * code.h.
  *
  *     X[(ind[k] / 192)*3712 + ind[k] % 192]    ->    X[ind[k] + (ind[k] / 192)*3520]
  *

@@ -9,8 +9,8 @@
  *     block: A, no variables  ->  A
  *     acc += lanes_sum(x); acc += lanes_sum(y)  ->  acc += lanes_sum(x + y)
  *
- * One walk from the leaves up: a statement that becomes empty is dropped before its parent is checked. Other
- * passes call this one after they changed something.
+ * One walk from the leaves up: a statement that becomes empty is dropped before its parent is
+ * checked. Other passes call this one after they changed something.
  *
  * Keeps: the same effects in the same order; sums across lanes may add in another order.
  */
@@ -144,8 +144,8 @@ static int64_t end_of(struct simplifier *s, int condition, int counter) {
   return x->op == CODE_VARIABLE && x->variable == counter ? end : INT64_MAX;
 }
 
-/* A loop of nothing but what stands under such a condition ends there. It is faster, and gcc 12 makes of
- * a load under a condition with constant bounds one that reads beyond them. */
+/* A loop of nothing but what stands under such a condition ends there. It is faster, and gcc 12
+ * makes of a load under a condition with constant bounds one that reads beyond them. */
 static void shorten(struct simplifier *s, int at) {
   struct code_statement *t = statement(s, at);
   if (t->kind != CODE_FOR || t->parallel || t->first < 0 || t->first != t->last) return;

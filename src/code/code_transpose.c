@@ -1,20 +1,23 @@
-/* Scattered stores become transpositions: vectors that are stored lane by lane, one beside the other, are
- * transposed in registers and stored as vectors. See code.h.
+/* Scattered stores become transpositions: vectors that are stored lane by lane, one beside the
+ * other, are transposed in registers and stored as vectors. See code.h.
  *
- *     block                                       block
- *       let lanes0 f32x4 = acc_0                    let across0 f32x4 = permute(acc_0, acc_1: 0 4 1 5)
- *       for lane in 0..4                            let across1 f32x4 = permute(acc_2, acc_3: 0 4 1 5)
- *         Y[lane*9 + at] = lanes0[lane]             ...
- *     (the same of acc_1 to Y[lane*9 + at + 1]      Y[at, 4 lanes] = permute(across0, across1: 0 1 4 5)
- *     and of acc_2 and acc_3)                ->     Y[at + 9, 4 lanes] = permute(across0, across1: 2 3 6 7)
- *                                                   ...
+ *     block                                   block
+ *       let lanes0 f32x4 = acc_0                let across0 f32x4 = permute(acc_0, acc_1: 0 4 1 5)
+ *       for lane in 0..4                        let across1 f32x4 = permute(acc_2, acc_3: 0 4 1 5)
+ *         Y[lane*9 + at] = lanes0[lane]   ->    ..
+ *     (the same of acc_1 to                     Y[at, 4 lanes] = permute(across0, across1:
+ *      Y[lane*9 + at + 1],                          0 1 4 5)
+ *      and of acc_2 and acc_3)                  Y[at + 9, 4 lanes] = permute(across0, across1:
+ *                                                   2 3 6 7)
+ *                                               ..
  *
- * Four lanes of four vectors are transposed at a time, then such quarters of vectors as a whole. Each step is
- * one instruction on a processor with vectors of this length, and crosses no more quarters than it has to.
- * A vector that is missing is replaced by another one, whose lanes are not stored.
+ * Four lanes of four vectors are transposed at a time, then such quarters of vectors as a whole.
+ * Each step is one instruction on a processor with vectors of this length, and crosses no more
+ * quarters than it has to. A vector that is missing is replaced by another one, whose lanes are not
+ * stored.
  *
- * Keeps: every lane is stored at its place, and no other element is written. Results are the same without this
- * pass.
+ * Keeps: every lane is stored at its place, and no other element is written. Results are the same
+ * without this pass.
  */
 #include <stdio.h>
 #include <string.h>
@@ -267,7 +270,8 @@ static void move_last(struct transposer *t, int parent, int before) {
   if (before == last) p->last = at;
 }
 
-/* The run of such statements from `at` on, which stands behind `before`; the last statement of what is there then. */
+/* The run of such statements from `at` on, which stands behind `before`; the last statement of what
+ * is there then. */
 static int transpose_run(struct transposer *t, int parent, int before, int at) {
   struct across a[MOST];
   int count = 0, next = at, last = at;

@@ -1,12 +1,13 @@
 /* Checks every rule of a tree of code, so that a message names the pass that broke it. See code.h.
  *
- * - A variable that is mentioned is declared in an enclosing scope, and not twice; a counter only by its loop.
- * - Types: operands have the element and the lanes that their operation takes; an index is no value; only memory
- *   holds bf16.
- * - Inputs and names are not written. An index that no condition guards lies in its array, as far as it consists
- *   of loops over constants.
- * - Allocated buffers have heap storage, declared ones do not. Regions are not nested, and no parallel loop is
- *   inside another.
+ * - A variable that is mentioned is declared in an enclosing scope, and not twice; a counter only
+ * by its loop.
+ * - Types: operands have the element and the lanes that their operation takes; an index is no
+ * value; only memory holds bf16.
+ * - Inputs and names are not written. An index that no condition guards lies in its array, as far
+ * as it consists of loops over constants.
+ * - Allocated buffers have heap storage, declared ones do not. Regions are not nested, and no
+ * parallel loop is inside another.
  */
 #include <inttypes.h>
 #include <stdlib.h>

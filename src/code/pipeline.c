@@ -43,7 +43,7 @@ const struct code_pass code_passes[] = {
   {"drop-dead-code", drop_dead_code,
    "every value that is read stays, and so do outputs and allocated buffers"},
   {"share-gathers", share_gathers,
-   "a shared vector is gathered in the block of its uses, from arrays that the block does not write"},
+   "a vector is gathered in the block of its uses, from arrays that the block does not write"},
   {"permute-gathers", permute_gathers,
    "each lane gets the same element, and every load stays inside its array"},
   {"split-lanes", code_split_lanes,

@@ -1,7 +1,9 @@
-/* C: its words, the helpers that a text needs before it, and the frame of the function. See print_c.h.
+/* C: its words, the helpers that a text needs before it, and the frame of the function. See
+ * print_c.h.
  *
- * The C is C11 with the vector types of gcc and clang. Vector loads and stores use an unaligned type that may alias
- * its elements. Helpers on vectors are macros: a function would pass vectors by an ABI that depends on the machine.
+ * The C is C11 with the vector types of gcc and clang. Vector loads and stores use an unaligned
+ * type that may alias its elements. Helpers on vectors are macros: a function would pass vectors by
+ * an ABI that depends on the machine.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -27,8 +29,8 @@ const char *c_type_name(enum program_dtype dtype) {
 
 /* ---- the prelude ---- */
 
-/* A file may hold several such texts: C allows the same definition of a macro or type twice. Names that end with _ are
- * never a user's (emit_names.c). */
+/* A file may hold several such texts: C allows the same definition of a macro or type twice. Names
+ * that end with _ are never a user's (emit_names.c). */
 static const struct {
   unsigned when; /* printed if any of these helpers is used */
   const char *text;
@@ -142,7 +144,8 @@ static void put_type(const struct printer *p, bool wide, int lanes, struct buf *
              lanes);
 }
 
-/* For a loop over lanes gcc stores two halves of 64 bytes and loads the whole, which waits for both stores. */
+/* For a loop over lanes gcc stores two halves of 64 bytes and loads the whole, which waits for both
+ * stores. */
 static void put_wide_abs(int lanes, struct buf *out) {
   buf_printf(out, "#define ABS_D%d(x) ((d%d)((n%d)(d%d)(x) & 0x7fffffffffffffff))\n", lanes, lanes,
              lanes, lanes);
@@ -173,7 +176,8 @@ static void put_pair(int which, bool wide, int lanes, const char *x, const char 
     buf_printf(out, "%s_%c%d(%s, %s)", word, wide ? 'D' : 'V', lanes, x, y);
 }
 
-/* MAX_V16(x, y): nan if either is nan. If y is a constant number, gcc and clang emit one instruction. */
+/* MAX_V16(x, y): nan if either is nan. If y is a constant number, gcc and clang emit one
+ * instruction. */
 static void put_extremum(bool greater, bool wide, int lanes, struct buf *out) {
   char V = wide ? 'D' : 'V';
   const char *v = letters(wide, false), *m = letters(wide, true);
@@ -208,8 +212,8 @@ static void put_lanes_helper(int which, bool wide, int lanes, struct buf *out) {
 
 /* ---- the first lanes of a vector ------------------------------------------------------------- */
 
-/* Masked loads and stores of the first n_ lanes of f32: the processor features that they need, and the mask. A copy
- * of as many bytes by a loop takes ten times as long, with gcc above all. */
+/* Masked loads and stores of the first n_ lanes of f32: the processor features that they need, and
+ * the mask. A copy of as many bytes by a loop takes ten times as long, with gcc above all. */
 struct masked {
   int lanes;
   const char *wants, *load, *store, *mask, *some; /* a masked store needs AVX-512: put_halves() */
@@ -287,7 +291,8 @@ static void put_some(const struct printer *p, int lanes, struct buf *out) {
   if (by) buf_puts(out, "#endif\n");
 }
 
-/* Stores the first lanes by halves: AMD's processors before Zen 4 take 12 cycles and more for a masked store. */
+/* Stores the first lanes by halves: AMD's processors before Zen 4 take 12 cycles and more for a
+ * masked store. */
 static void put_halves(int lanes, struct buf *out) {
   bool eight = lanes == 8;
   buf_printf(out,
@@ -354,8 +359,8 @@ static void put_zip(enum code_zip zip, bool wide, int lanes, struct buf *out) {
   buf_puts(out, ")\n");
 }
 
-/* A non-temporal store of a whole vector, at an address that is a multiple of its size. Elsewhere, or without such a
- * store in compiler or processor, it is an ordinary store. */
+/* A non-temporal store of a whole vector, at an address that is a multiple of its size. Elsewhere,
+ * or without such a store in compiler or processor, it is an ordinary store. */
 static void put_stream(bool wide, int lanes, struct buf *out) {
   const char *v = letters(wide, false), *type = wide ? "double" : "float";
   int bytes = lanes * (wide ? 8 : 4);
@@ -494,11 +499,12 @@ static bool has_vectors(const struct printer *p) {
   return p->used_vectors[VECTOR_TYPE][0] || p->used_vectors[VECTOR_TYPE][1];
 }
 
-/* Options of gcc, each with the slowdown without it. ira-region=all: with its own regions the register allocator spills
- * sums while registers are free (3x3 convolution of 512 channels: 1.8x). no-predictive-commoning: it keeps loads of a
- * window for later iterations on the stack, where broadcasts wait for them (7x7 of stride 2: 1.35x). tune=skylake: tuned
- * for Haswell or Zen 2 and 3, each multiply-add reloads a vector that has a register (3x3 of 64 channels with AVX2:
- * 1.26x); tuned for no processor, gcc emits no gathers. */
+/* Options of gcc, each with the slowdown without it. ira-region=all: with its own regions the
+ * register allocator spills sums while registers are free (3x3 convolution of 512 channels: 1.8x).
+ * no-predictive-commoning: it keeps loads of a window for later iterations on the stack, where
+ * broadcasts wait for them (7x7 of stride 2: 1.35x). tune=skylake: tuned for Haswell or Zen 2 and
+ * 3, each multiply-add reloads a vector that has a register (3x3 of 64 channels with AVX2: 1.26x);
+ * tuned for no processor, gcc emits no gathers. */
 static const char optimize[] =
     "#if defined(__GNUC__) && !defined(__clang__) && !defined(__INTEL_COMPILER)\n"
     "#pragma GCC optimize(\"no-predictive-commoning\", \"ira-region=all\") /* no sums on the stack "
@@ -522,8 +528,9 @@ static bool falls(const struct code *c, int expr, bool index) {
   return false;
 }
 
-/* The code sums scalars from decreasing addresses. gcc 12 (from -O2 on) vectorizes a loop that adds two neighbours of
- * such a row to one sum, as an unrolled window does, and adds some of them twice. */
+/* The code sums scalars from decreasing addresses. gcc 12 (from -O2 on) vectorizes a loop that adds
+ * two neighbours of such a row to one sum, as an unrolled window does, and adds some of them twice.
+ */
 static bool adds_backwards(const struct code *c) {
   bool adds = false, any = false;
   for (int i = 0; i < c->statements.count; i++) {
@@ -617,8 +624,8 @@ static bool is_packed(const struct packing *pack, int variable) {
   return variable >= pack->first && variable < pack->first + pack->count;
 }
 
-/* const float *restrict X, float *restrict Y; or, as arguments, X, Y. Parameters that may share memory are not
- * `restrict`. */
+/* const float *restrict X, float *restrict Y; or, as arguments, X, Y. Parameters that may share
+ * memory are not `restrict`. */
 static void put_parameters(const struct printer *p, const struct packing *pack, const char *how,
                            const bool *shared, struct buf *out) {
   for (int i = 0; is_parameter(p->code, i); i++) {
@@ -638,13 +645,14 @@ static const char *linkage_of(const struct emit_options *options) {
   return options && options->local ? "static " : "";
 }
 
-/* NAME_prepare runs once: for cold code gcc skips wide copies, which take half of its compile time. */
+/* NAME_prepare runs once: for cold code gcc skips wide copies, which take half of its compile time.
+ */
 static const char *attribute_of(const struct emit_options *options) {
   return options && options->packed && options->packed->outputs ? "__attribute__((cold)) " : "";
 }
 
-/* int conv(const float *restrict X, float *restrict Y) {, broken like other lines; with buffers it is a
- * part of the function */
+/* int conv(const float *restrict X, float *restrict Y) {, broken like other lines; with buffers it
+ * is a part of the function */
 static void put_function(struct printer *p, const struct packing *pack,
                          const struct emit_options *options, struct buf *out) {
   struct buf text = {0};

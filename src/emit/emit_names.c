@@ -1,5 +1,6 @@
-/* Free names. A program's names are letters, digits and _, and may be words of C, macros of included headers, or names
- * that the text defines itself. Such a name gets a _ at its end. See print_c.h.
+/* Free names. A program's names are letters, digits and _, and may be words of C, macros of
+ * included headers, or names that the text defines itself. Such a name gets a _ at its end. See
+ * print_c.h.
  */
 #include <ctype.h>
 #include <stdio.h>

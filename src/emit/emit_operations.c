@@ -1,5 +1,6 @@
-/* The C of each operation of expressions (scalar_ops.h), for fp32 and for fp64: an operator or a function.
- * print_c_value.c prints casts, indices and ?:. An operation without a row here does not compile. See print_c.h.
+/* The C of each operation of expressions (scalar_ops.h), for fp32 and for fp64: an operator or a
+ * function. print_c_value.c prints casts, indices and ?:. An operation without a row here does not
+ * compile. See print_c.h.
  */
 #include "emit/print_c.h"
 

@@ -1,17 +1,17 @@
-/* The frame of a function whose buffers are too large for the stack. They are in one piece of memory, its workspace,
- * which the caller may provide.
+/* The frame of a function whose buffers are too large for the stack. They are in one piece of
+ * memory, its workspace, which the caller may provide.
  *
  *     static int NAME_body(.., float *restrict P)      the code of the schedule
  *     int NAME_with_workspace(.., void *workspace)     allocates no memory
  *     void NAME_free_workspace(void)                   also called when a shared object is unloaded
  *     int NAME(..)                                     finds the workspace itself
  *
- * The system fills fresh pages with zeros, which may take longer than the function itself. So NAME leaves its
- * workspace in NAME_kept for the next call. A call that runs at the same time finds none there and allocates its
- * own; when both return theirs, the first one is freed.
+ * The system fills fresh pages with zeros, which may take longer than the function itself. So NAME
+ * leaves its workspace in NAME_kept for the next call. A call that runs at the same time finds none
+ * there and allocates its own; when both return theirs, the first one is freed.
  *
- * Buffers are parameters of NAME_body: compilers trust `restrict` of two parameters, and not of two pointers that are
- * computed from one.
+ * Buffers are parameters of NAME_body: compilers trust `restrict` of two parameters, and not of two
+ * pointers that are computed from one.
  */
 #include <inttypes.h>
 

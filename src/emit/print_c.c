@@ -1,5 +1,5 @@
-/* Statements in C: lines of at most 100 columns if possible, braces only around more than one statement.
- * See print_c.h.
+/* Statements in C: lines of at most 100 columns if possible, braces only around more than one
+ * statement. See print_c.h.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,8 +19,8 @@ static const struct code_variable *variable_at(const struct printer *p, int vari
 
 enum { COLUMNS = 100 };
 
-/* Where a long line is broken: at the blank with the fewest brackets around it, preferably after a comma, the last such
- * one in the second half. */
+/* Where a long line is broken: at the blank with the fewest brackets around it, preferably after a
+ * comma, the last such one in the second half. */
 static size_t find_break(const char *text, size_t room) {
   size_t best = 0;
   int depth = 0, least = 1 << 30;
@@ -95,8 +95,9 @@ static void put_declaration(struct printer *p, const struct code_statement *s, s
   buf_puts(out, ";");
 }
 
-/* Clears the elements after a buffer's last row, which whole vectors load. Their values do not matter, but a denormal
- * number takes a hundred cycles per operation. `unless`: a condition under which there is no buffer. */
+/* Clears the elements after a buffer's last row, which whole vectors load. Their values do not
+ * matter, but a denormal number takes a hundred cycles per operation. `unless`: a condition under
+ * which there is no buffer. */
 static void put_rest(struct printer *p, int variable, const char *unless, int depth,
                      struct buf *out) {
   const struct code_variable *v = variable_at(p, variable);
@@ -172,7 +173,8 @@ static const struct code_statement *gathered(const struct printer *p,
   return variable_at(p, p->code->exprs.data[to->arg[0]].variable)->reserved ? only : NULL;
 }
 
-/* If a loop sets the elements of a vector, gcc stores them one by one and waits to load the vector. */
+/* If a loop sets the elements of a vector, gcc stores them one by one and waits to load the vector.
+ */
 static void put_lanes(struct printer *p, const struct code_statement *s, struct buf *head) {
   bool known =
       p->code->exprs.data[s->low].op == PX_INT && p->code->exprs.data[s->high].op == PX_INT;
@@ -236,8 +238,8 @@ static bool last_in_parallel(const struct printer *p, const struct code_statemen
   return s->kind == CODE_FOR && s->parallel == loops;
 }
 
-/* X[i*3 % 32] in a loop of 17 to 32 constant steps: clang 14 vectorizes it as if i*3 were never above 31. A parallel
- * loop has no constant number of steps. */
+/* X[i*3 % 32] in a loop of 17 to 32 constant steps: clang 14 vectorizes it as if i*3 were never
+ * above 31. A parallel loop has no constant number of steps. */
 static void put_scalar(struct printer *p, const struct code_statement *s, int at, int depth,
                        struct buf *out) {
   const struct code_expr *low = &p->code->exprs.data[s->low], *high = &p->code->exprs.data[s->high];
@@ -362,8 +364,8 @@ static void put_assignment(struct printer *p, const struct code_statement *s, st
   buf_puts(out, ";");
 }
 
-/* BF16_WRITE16(Y[i], x); of a vector that is stored as bf16; BF16_STORE16(Y[i], n, x); of the first n
- * lanes */
+/* BF16_WRITE16(Y[i], x); of a vector that is stored as bf16; BF16_STORE16(Y[i], n, x); of the first
+ * n lanes */
 static void put_bf16_vector(struct printer *p, const struct code_statement *s, struct buf *out) {
   const struct code_expr *to = &p->code->exprs.data[s->to];
   const struct code_expr *value = &p->code->exprs.data[s->value];

@@ -54,8 +54,8 @@ enum helper {
   HELP_SUMS_END = 1 << 19
 };
 
-/* Vector helpers. LOAD and STORE take the first lanes, SOME the lanes from one to another, STREAM stores past the
- * caches, ZIP is a step of a transposition. */
+/* Vector helpers. LOAD and STORE take the first lanes, SOME the lanes from one to another, STREAM
+ * stores past the caches, ZIP is a step of a transposition. */
 enum vector_helper {
   VECTOR_TYPE,
   VECTOR_ALL,
@@ -92,7 +92,8 @@ struct printer {
   const char **name; /* by variable */
   bool *read;        /* by variable */
   struct buf out;    /* the function's body */
-  int first_buffer; /* in code->lists: the buffers of the function, which are parameters of NAME_body */
+  int first_buffer;  /* in code->lists: the buffers of the function, which are parameters of
+                        NAME_body */
   int buffers;
   bool streams;       /* an output is stored past the caches */
   bool region;        /* inside a parallel region, whose threads share a loop */
@@ -114,8 +115,8 @@ enum workspace {
   WORKSPACE_ONCE,  /* allocated in each call, of a function that is rarely called */
   WORKSPACE_GIVEN, /* given by the caller as the last parameter */
 };
-/* The functions around NAME_body, of these parameters, names given after `arguments`; `linkage`, say
- * "static ", before that of the name. */
+/* The functions around NAME_body, of these parameters, names given after `arguments`; `linkage`,
+ * say "static ", before that of the name. */
 void workspace_print(struct printer *p, const char *parameters, const char *arguments,
                      enum workspace from, const char *linkage, struct buf *out);
 
@@ -125,7 +126,8 @@ void names_add(struct names *names, const char *name, const char *suffix); /* re
 void names_free(struct names *names);
 
 /* print_c.c */
-/* Chooses the names; the function's with one of the suffixes (NULL behind the last) is kept free. */
+/* Chooses the names; the function's with one of the suffixes (NULL behind the last) is kept free.
+ */
 void print_open(struct printer *p, const char *function, const char *const *suffixes);
 int64_t print_bytes_of(const struct code_variable *v); /* that is allocated: a multiple of 64 */
 canvas_status print_body(struct printer *p);           /* into p->out */

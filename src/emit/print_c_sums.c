@@ -6,9 +6,10 @@
  *     SUMS_END();
  *     Y[..] = Y_0 + B[..]
  *
- * If B[..] is the same for several tiles, gcc loads and broadcasts it before the first of them. With two or three such
- * values in each row there are more vectors than registers, and a sum is spilled in each iteration: a 1x1 convolution
- * of 768 channels with a normalisation after its activation took 2.2 times as long with AVX2.
+ * If B[..] is the same for several tiles, gcc loads and broadcasts it before the first of them.
+ * With two or three such values in each row there are more vectors than registers, and a sum is
+ * spilled in each iteration: a 1x1 convolution of 768 channels with a normalisation after its
+ * activation took 2.2 times as long with AVX2.
  */
 #include "emit/print_c.h"
 

@@ -1,5 +1,5 @@
-/* Expressions in C. See print_c.h. Precedence is that of C; brackets are printed where needed, and around conditions of
- * vectors, whose operators have another precedence than those of scalars.
+/* Expressions in C. See print_c.h. Precedence is that of C; brackets are printed where needed, and
+ * around conditions of vectors, whose operators have another precedence than those of scalars.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -88,8 +88,8 @@ void print_part(struct printer *p, const struct code_expr *vector, struct buf *o
   }
 }
 
-/* V16(X[i]): 16 elements from there on; LOAD_V16(X[i], n): the first n of them; SOME_V16(X[i], k, n): the lanes from k
- * up to n */
+/* V16(X[i]): 16 elements from there on; LOAD_V16(X[i], n): the first n of them; SOME_V16(X[i], k,
+ * n): the lanes from k up to n */
 static void print_vector(struct printer *p, const struct code_expr *e, struct buf *out) {
   bool part = e->arg[1] >= 0;
   bool some = e->arg[2] >= 0;
@@ -183,7 +183,8 @@ static void print_sum(struct printer *p, const struct code_expr *e, int bound, s
   if (brackets) buf_puts(out, ")");
 }
 
-/* Divides an index from memory, never negative, as unsigned: compilers then need no code for its sign. */
+/* Divides an index from memory, never negative, as unsigned: compilers then need no code for its
+ * sign. */
 static void print_unsigned(struct printer *p, const struct code_expr *e, struct buf *out) {
   buf_puts(out, "(int32_t)((uint32_t)");
   print_expr(p, e->arg[0], BOUND_TIGHT, out);
@@ -272,8 +273,8 @@ static const struct code_expr *constant_of(const struct printer *p, const struct
   return c->op == PX_NUMBER && isfinite(c->number) ? c : NULL;
 }
 
-/* min(max(x, low), high) of fp32 scalars. For the nested calls gcc emits a branch, which is mispredicted if x is now
- * below low and now above it. */
+/* min(max(x, low), high) of fp32 scalars. For the nested calls gcc emits a branch, which is
+ * mispredicted if x is now below low and now above it. */
 static bool print_clamp(struct printer *p, const struct code_expr *e, struct buf *out) {
   if (e->op != PX_MIN || e->type.lanes > 1 || is_wide(e->type)) return false;
   const struct code_expr *most = expr_at(p, e->arg[0]);
@@ -453,7 +454,8 @@ const char *const print_zips[CODE_ZIPS] = {
     [CODE_QUARTERS_ODD] = "QUARTERS_ODD",
 };
 
-/* ZIP_LOW_V4(x, y); PERMUTE_V4(x, 0, 0, 2, 2); of the lanes of two vectors PERMUTE_TWO_V4(x, y, 0, 0, 4, 4) */
+/* ZIP_LOW_V4(x, y); PERMUTE_V4(x, 0, 0, 2, 2); of the lanes of two vectors PERMUTE_TWO_V4(x, y, 0,
+ * 0, 4, 4) */
 static void print_permute(struct printer *p, const struct code_expr *e, struct buf *out) {
   bool two = e->arg[1] >= 0;
   int zip = e->type.lanes % 4 ? CODE_ZIPS : zip_of(p, e);
