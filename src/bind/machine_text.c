@@ -72,7 +72,7 @@ static void set_number(const struct row *row, struct machine *m, int64_t value) 
     memcpy(at, &small, sizeof small);
 }
 
-/* A fact that is not stated, or is stated to be what it is by default. */
+/* A fact that is not stated, or whose stated value is the default: both are the same machine. */
 static bool has_default(const struct row *row, const struct machine *m) {
   if (!row->usual) return false;
   int64_t value = number_of(row, m);
@@ -260,11 +260,9 @@ static canvas_status parse_head(struct lexer *lx, struct machine *m) {
   return lexer_end_line(lx, "after the name");
 }
 
-/* Keys that the text leaves out have defaults, or are an error. A fact that is stated to be what it is by default
- * is left out, too: machines that are the same have the same text. */
+/* Keys that the text leaves out have defaults, or are an error. */
 static canvas_status complete(struct lexer *lx, const bool seen[ROWS], struct machine *m) {
   for (int i = 0; i < ROWS; i++) {
-    if (has_default(&rows[i], m)) set_number(&rows[i], m, 0);
     if (seen[i] || rows[i].usual) continue;
     if (rows[i].otherwise < 0)
       return lexer_fail(lx, &lx->token, "machine '%s' has no %s", m->name, rows[i].key);
