@@ -1,14 +1,13 @@
-"""What a call of a compiled network takes from Python.
+"""The time of a call of a compiled network from Python.
 
-    ./dev bench calls [--find FILE] [--beside PYTHON] [--turns N] [--json]
+    ./dev bench calls [--find FILE] [--beside PYTHON] [--turns N]
 
-Networks are one ReLU of 128 numbers and ResNet-8@16, with --find also with that kernel or pack in
-the place of its convolutions. One image, one thread, thread processor time under
-torch.no_grad(); a turn is 200 calls, of which the second half counts. With --beside another
-checkout's Python (its .venv/bin/python) takes turns with this one, in a process of its own. A
-figure is the median of the turns and, in brackets, the fastest; a factor is the median of the
-turns' factors, above 1: this one is faster. What the code of a network takes without Python,
-`canvas network FILE --time` says.
+Networks are one ReLU of 128 numbers and ResNet-8@16, with --find also with that kernel or pack
+instead of its convolutions. One image, one thread, thread processor time under torch.no_grad();
+a turn is 200 calls, of which the second half counts. With --beside, another checkout's Python
+(its .venv/bin/python) takes turns with this one in a process of its own. A figure is the median
+of the turns and, in brackets, the fastest; a factor above 1 means that this one is faster.
+`canvas network FILE --time` gives the time of the code without Python.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import harness
 import torch
 from network_cases import Case, cases
 from torch import nn
@@ -53,8 +53,8 @@ def microseconds(call: Callable[[], Any]) -> float:
     return 1e6 * (time.thread_time() - start) / CALLS
 
 
-def answer(find: Path | None) -> None:
-    """A turn of all networks for each line that comes."""
+def run_turns(find: Path | None) -> None:
+    """A turn of all networks for each line of input."""
     torch.set_num_threads(1)
     with torch.no_grad():
         compiled = {
@@ -70,10 +70,10 @@ def answer(find: Path | None) -> None:
 
 
 class Side:
-    """A process that answers."""
+    """A process that runs a turn for each line."""
 
     def __init__(self, python: str, find: Path | None) -> None:
-        command = [python, str(Path(__file__).resolve()), "--answer"]
+        command = [python, str(Path(__file__).resolve()), "--child"]
         command += ["--find", str(find.resolve())] if find else []
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
@@ -93,7 +93,7 @@ class Side:
 
 
 def row(name: str, turns: list[list[float]]) -> dict[str, Any]:
-    """Turns: of this side, and of the other where there is one."""
+    """`turns`: of this side and, if there is one, of the other."""
     made: dict[str, Any] = {"name": name}
     for side, column in zip(("call_us", "beside_us"), zip(*turns)):
         made[side] = statistics.median(column)
@@ -111,18 +111,22 @@ def line(row: dict[str, Any]) -> str:
     return text
 
 
+RECORDED = {"call": ("call_us", "us"), "fastest call": ("call_least_us", "us"),
+            "beside": ("beside_us", "us"), "times beside": ("times", "times")}  # fmt: skip
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
+    parser = harness.parser(__doc__)
     parser.add_argument("--find", type=Path)
     parser.add_argument("--beside", metavar="PYTHON", help="of another checkout")
     parser.add_argument("--turns", type=int, default=60)
-    parser.add_argument("--json", action="store_true")
-    parser.add_argument("--answer", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
-    if given.answer:
-        return answer(given.find)
+    if given.child:
+        return run_turns(given.find)
     if given.turns < 1:
         parser.error("--turns is from 1 on")
+    recorder = harness.Recorder("calls", given.record)
     pythons = [sys.executable, *([given.beside] if given.beside else [])]
     sides = [Side(python, given.find) for python in pythons]
     turns = [[side.turn() for side in sides] for _ in range(given.turns)]
@@ -131,8 +135,9 @@ def main() -> None:
     for name in turns[0][0]:
         made = row(name, [[side[name] for side in turn] for turn in turns])
         print(json.dumps(made) if given.json else line(made))
+        recorder.add("calls", name, harness.pick(made, RECORDED))
     return None
 
 
 if __name__ == "__main__":
-    main()
+    harness.run(main)

@@ -1,18 +1,16 @@
-"""What the compiler's own steps cost: bind, edit, emit, explain per second; compile time per
-candidate; and what a candidate costs from its schedule to its verdict, by phase.
+"""The compiler's own speed: its steps, a candidate from schedule to verdict, a check.
 
-    ./dev bench compiler [--candidates 200] [--json]
+    ./dev bench compiler [--candidates 200] [WORD...]
     ./dev bench compiler --screen 1000
     ./dev bench compiler --checks
 
 Programs are those of examples/programs under the schedules of examples/schedules (E1 to E6, with
-the numbers that their comments give) and under their default schedules. bench/compiler_speed.c
-does the work: rates are calls per second of processor time, the median of five rounds; the last
-column is the wall time that an installed C compiler takes per candidate, ten candidates to a file.
-bench/candidates_speed.c does the phases: --candidates of them (0: none), all different, of kernels
-of about a millisecond, twenty to a file. --checks: the seconds that it takes to find out what the
-outputs of each convolution of ResNet-18 at batch 16 have to be (docs/native.md), with an empty
-cache and again.
+the numbers in their comments) and under their default schedules. bench/compiler_speed.c does the
+work: rates are calls per second of processor time, the median of five rounds; `compile` is the
+wall time of an installed C compiler per candidate, ten to a file. bench/candidates_speed.c does
+the phases of --candidates different candidates (0: none) of about a millisecond, twenty to a
+file. --checks: seconds until the outputs of each convolution of ResNet-18 at batch 16 are known
+(docs/native.md), with an empty cache and again. WORDs choose programs by their names.
 """
 
 from __future__ import annotations
@@ -29,18 +27,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
+import harness
+from harness import ROOT, built
+
 STEPS = ("bind", "edit", "emit", "explain")
-
-
-def built(name: str) -> Path:
-    """bench/NAME.c, built beside the library."""
-    folder = Path(os.environ.get("CANVAS_BENCH_BUILD", ROOT / "build"))
-    command = ["cmake", "--build", str(folder), "--target", name]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(done.stdout + done.stderr)
-    return folder / name
 
 
 def subjects() -> list[tuple[str, list[str], str]]:
@@ -58,7 +48,7 @@ def subjects() -> list[tuple[str, list[str], str]]:
     return found
 
 
-def answer(*command: str) -> dict[str, Any]:
+def json_of(*command: str) -> dict[str, Any]:
     """The JSON object that a program prints."""
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
@@ -68,21 +58,24 @@ def answer(*command: str) -> dict[str, Any]:
 
 def measure(program: Path, words: list[str], values: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as cache:
-        return answer(str(program), *words, cache, *([values] if values else []))
+        return json_of(str(program), *words, cache, *([values] if values else []))
 
 
 def phases(count: int) -> dict[str, Any]:
     """What a candidate costs, by phase; wall time in milliseconds."""
     program = built("candidates_speed")
     with tempfile.TemporaryDirectory() as cache:
-        return answer(str(program), str(count), cache)
+        return json_of(str(program), str(count), cache)
 
 
-def screen(count: int) -> str:
-    """So many candidates as a search tries them, and nothing else."""
+def screen(count: int, recorder: harness.Recorder) -> str:
+    """So many candidates, screened as in a search, and nothing else."""
     with tempfile.TemporaryDirectory() as cache:
-        found = answer(str(built("candidates_speed")), str(count), cache, "screen")
+        found = json_of(str(built("candidates_speed")), str(count), cache, "screen")
     row = found["screen"]
+    taken = {"wall time": (1e-3 * count * row["ms"], "s"),
+             "processor time": (found["processor_s"], "s")}  # fmt: skip
+    recorder.add("screen", f"{count} candidates", taken)
     return (
         f"{count} candidates in {1e-3 * count * row['ms']:.1f} s, {found['processor_s']:.1f} s of "
         f"processor time; fastest {row['fastest_ms']:.3f} ms, median {row['median_ms']:.3f} ms, "
@@ -111,16 +104,20 @@ def check(given: list[str], folder: str) -> list[dict[str, Any]]:
     command = [canvas, "operator", "conv2d_nchw", *given]
     path.write_text(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     os.environ["XDG_CACHE_HOME"] = folder
-    return [answer(canvas, "run", str(path), "--repeats", "5", "--json") for _ in range(2)]
+    return [json_of(canvas, "run", str(path), "--repeats", "5", "--json") for _ in range(2)]
 
 
-def checks(as_json: bool) -> None:
+def checks(as_json: bool, recorder: harness.Recorder) -> None:
     rows = {}
     for name, given in resnet18_layers():
         with tempfile.TemporaryDirectory() as folder:
             rows[name] = check(given, folder)
+        first, again = rows[name]
+        recorder.add("checks", name, {"empty cache": (first["reference"], "s"),
+                                      "again": (again["reference"], "s"),
+                                      "elements": (first["elements"], "")})  # fmt: skip
     if as_json:
-        print(json.dumps(rows, indent=1))
+        print(json.dumps(rows))
         return
     print("seconds to find what the outputs are, 16 images: with an empty cache, and again")
     for name, runs in rows.items():
@@ -145,43 +142,59 @@ def print_phases(found: dict[str, Any]) -> None:
         )
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="time the compiler's own steps")
-    parser.add_argument("--candidates", type=int, default=200, metavar="N")
-    parser.add_argument("--screen", type=int, metavar="N", help="N candidates, nothing else")
-    parser.add_argument("--checks", action="store_true", help="ResNet-18's layers, nothing else")
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    if options.checks:
-        checks(options.json)
-        return
-    if options.screen:
-        print(screen(options.screen))
-        return
+PHASES = {"write_ms": "numbers drawn, bound, written as C", "compile_ms": "compiled with gcc -O2",
+          "measure": "loaded, checked, timed (30 samples)",
+          "all": "both, the next file compiled while one is measured",
+          "screen": "screened"}  # fmt: skip
+
+
+def steps(options: argparse.Namespace, recorder: harness.Recorder) -> None:
     program = built("compiler_speed")
-    rows = {name: measure(program, words, values) for name, words, values in subjects()}
+    units = {step: (step, "per s") for step in STEPS} | {"compile": ("compile_ms", "ms")}
+    rows = {}
+    for name, words, values in subjects():
+        if options.words and not any(word in name for word in options.words):
+            continue
+        rows[name] = measure(program, words, values)
+        recorder.add("steps", name, harness.pick(rows[name], units))
+    if not rows:
+        sys.exit(f"no program's name has one of the words {' '.join(options.words)}")
     median = {
         step: statistics.median(row[step] for row in rows.values())
         for step in (*STEPS, "compile_ms")
     }
     machine = f"{platform.machine()}, {os.cpu_count()} cores"
-    candidate = phases(options.candidates) if options.candidates else {}
+    found = phases(options.candidates) if options.candidates else {}
+    for key, phase in PHASES.items() if found else ():
+        ms = found[key]["ms"] if isinstance(found[key], dict) else found[key]
+        recorder.add("candidate", phase, {"time": (float(ms), "ms")})
     if options.json:
-        print(
-            json.dumps(
-                {"machine": machine, "median": median, "rows": rows, "candidate": candidate},
-                indent=1,
-            )
-        )
+        print(json.dumps({"machine": machine, "median": median, "rows": rows, "candidate": found}))
         return
     print(f"calls per second of one core, {machine}; compile: wall time per candidate")
     print(f"{'':28}" + "".join(f"{step:>10}" for step in STEPS) + f"{'compile':>12}")
     for name, row in [*rows.items(), ("median", median)]:
         rates = "".join(f"{row[step]:10,.0f}" for step in STEPS)
         print(f"{name:28}{rates}{row['compile_ms']:9.1f} ms")
-    if candidate:
-        print_phases(candidate)
+    if found:
+        print_phases(found)
+
+
+def main() -> None:
+    parser = harness.parser(__doc__)
+    parser.add_argument("words", nargs="*", metavar="WORD", help="only programs that hold one")
+    parser.add_argument("--candidates", type=int, default=200, metavar="N")
+    parser.add_argument("--screen", type=int, metavar="N", help="N candidates, nothing else")
+    parser.add_argument("--checks", action="store_true", help="ResNet-18's layers, nothing else")
+    options = parser.parse_args()
+    recorder = harness.Recorder("compiler", options.record)
+    if options.checks:
+        checks(options.json, recorder)
+    elif options.screen:
+        print(screen(options.screen, recorder))
+    else:
+        steps(options, recorder)
 
 
 if __name__ == "__main__":
-    main()
+    harness.run(main)

@@ -1,24 +1,21 @@
-"""How well the cost model ranks schedules: what it predicts beside what was measured.
+"""How well the predicted time ranks schedules, beside what was measured.
 
-    ./dev bench cost [NAME ...] [--candidates 48] [--json] [--again]
+    ./dev bench cost [NAME ...] [--candidates 48] [--again]
 
-For each operator the default schedule, a hand schedule where there is one, and random edits of
-both: of numbers, of the order of loops, of what is unrolled. Each is compiled, checked and timed,
-once as screening does it and once with all samples, by bench/cost_speed.c. Those of "points of"
-are random points of the tuner's sketches instead. Rows tell the rank correlation (Spearman) of
-prediction and measurement, with all samples, as screened, and of those within four times of the
-fastest; the median of predicted / measured and what
-half of the candidates lie within, whether the fastest is among the first 16 of the prediction, and
-the speed of the best of the first, of the first 4 and of the first 16, as a part of the fastest.
-What was measured is kept in build/cost; --again predicts for that anew. Operators that are held
-out, to which the formula was never fitted, are a table of their own.
+Candidates of each operator are the default schedule, a hand schedule where there is one, and
+random edits of both (numbers, order of loops, unrolling); of "points of" operators they are
+random points of the tuner's sketches. bench/cost_speed.c compiles, checks and times each, once
+as screening does and once with all samples. Columns: rank correlation (Spearman) of prediction
+and measurement, with all samples, as screened, and within four times of the fastest; the median
+of predicted / measured and the range of the middle half; whether a fastest one is among the 16
+predicted fastest; the speed of the best of the first, of 4 and of 16, relative to the fastest.
+Measurements are kept in build/cost; --again predicts for them anew. Operators that the formula
+was never fitted to are a table of their own.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import random
 import re
 import shutil
@@ -28,9 +25,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import harness
 from cost_cases import CASES, HELD_OUT, Case
+from harness import ROOT, built
+from native_programs import filled as with_numbers
 
-ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "build" / "cost"
 NUMBERS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 48, 64, 96, 128)
 FIRST = 16
@@ -79,18 +78,13 @@ EDITS = (edit_number, edit_number, edit_number, edit_order, edit_mark)
 
 def edited(text: str, rng: random.Random) -> str:
     for _ in range(rng.choice((1, 1, 2, 2, 3, 4))):
-        text = rng.choice((edit_number, edit_number, edit_number, edit_order, edit_mark))(
-            text, rng
-        )
+        text = rng.choice(EDITS)(text, rng)
     return text
 
 
 def filled(case: Case) -> str:
     text = (ROOT / "bench" / "native" / f"{case.hand}.schedule").read_text()
-    for value in filter(None, case.values.split(",")):
-        name, number = value.split("=")
-        text = re.sub(rf"\b{name}:\?", f"{name}:{number}", text)
-    return "".join(line for line in text.splitlines(keepends=True) if not line.startswith("#"))
+    return with_numbers(text, case.values)
 
 
 def texts(folder: Path, case: Case, count: int) -> None:
@@ -130,15 +124,6 @@ def speed(action: str, folder: Path, count: int) -> list[Row]:
     if done.returncode:
         sys.exit(done.stderr)
     return [json.loads(line) for line in done.stdout.splitlines()]
-
-
-def built(name: str) -> Path:
-    folder = Path(os.environ.get("CANVAS_BENCH_BUILD", ROOT / "build"))
-    command = ["cmake", "--build", str(folder), "--target", name]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(done.stdout + done.stderr)
-    return folder / name
 
 
 def measured(name: str, case: Case, count: int, again: bool) -> list[Row]:
@@ -231,28 +216,44 @@ HEAD = (
 )
 
 
+RECORDED = {"candidates": ("candidates", ""), "fastest": ("best_us", "us"),
+            "slowest": ("worst_us", "us"), "rank correlation": ("spearman", ""),
+            "screened": ("spearman_screened", ""), "within 4x": ("spearman_good", ""),
+            "first": ("first", ""), "best of 4": ("first4", ""), "best of 16": ("first16", ""),
+            "to predict": ("us", "us")}  # fmt: skip
+
+
+def record(recorder: harness.Recorder, table: str, row: Row) -> None:
+    values = harness.pick(row, RECORDED)
+    middle = f"{row['ratio']:.2f} ({row['low']:.2f}-{row['high']:.2f})"
+    values["predicted / measured"] = (middle, "")
+    values["fastest in first 16"] = ("yes" if row["recall"] else "no", "")
+    recorder.add(table, row["name"], values)
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = harness.parser(__doc__)
     parser.add_argument("names", nargs="*", help="parts of names; all")
     parser.add_argument("--candidates", type=int, default=48)
-    parser.add_argument("--json", action="store_true", help="one object per operator")
     parser.add_argument("--again", action="store_true", help="predict what was measured before")
     options = parser.parse_args()
-    for cases in (CASES, HELD_OUT):
+    recorder = harness.Recorder("cost", options.record)
+    for table, cases in (("fitted", CASES), ("held out", HELD_OUT)):
         wanted = {
             name: case
             for name, case in cases.items()
             if not options.names or any(word in name for word in options.names)
         }
         if wanted and not options.json:
-            print("\nheld out\n" if cases is HELD_OUT else "", HEAD, sep="\n")
+            print(f"\n{table}\n", HEAD, sep="\n")
         rows = []
         for name, case in wanted.items():
             rows.append(summary(name, measured(name, case, options.candidates, options.again)))
             print(json.dumps(rows[-1]) if options.json else line(rows[-1]), flush=True)
+            record(recorder, table, rows[-1])
         if wanted and not options.json:
             print(f"\n{mean(rows)}")
 
 
 if __name__ == "__main__":
-    main()
+    harness.run(main)

@@ -1,12 +1,18 @@
-"""What each rule of drawing costs: the share of good kernels that it would have left out.
+"""Draws that are trained: what each rule leaves out, and which sizes and functions do well.
 
-    ./dev bench draws [--trials 60] [--out runs/bench-draws] [--report FILE] [--json]
+    ./dev bench draws [--trials 60] [--out runs/bench-draws] [--table]
+    ./dev bench draws --sizes [--cpu 240] [--ranges 5..12,3..8] [--out runs/bench-sizes] [--table]
 
-A search without rules, pruning, pre-tests or finals trains `draws=paper` draws of the demo's task
-(resnet8 width 16 on digits-scattered, macs=0.5x, 3 epochs); what is there already is not trained
-again. A kernel is good if its accuracy on validation is in the best tenth, or above the 1x1
-control's. Every kernel, with the sizes that were solved for it, is then held against each rule.
-Processor time: about ten seconds a kernel.
+The first trains `draws=paper` draws of the demo's task (resnet8 width 16 on digits-scattered,
+macs=0.5x, 3 epochs) in a search without rules, pruning, pre-tests or finals. A kernel is good if
+its validation accuracy is in the best tenth or above the 1x1 control's. Every kernel, with its
+solved sizes, is then checked against each rule. About ten processor seconds a kernel.
+
+The second trains, for each range of sizes, the first draws that fit macs=0.3x for four epochs from
+one seed with norms, until --cpu processor seconds are used. A draw whose first epoch takes more
+than six times the unchanged network's is stopped and counts as too slow.
+
+What is in --out already is not trained again; --table trains nothing.
 """
 
 from __future__ import annotations
@@ -14,16 +20,19 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
-import platform
+import statistics
+import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import harness
 import torch
 
 import canvas
-from canvas import _core
+from canvas import _core, _testing
+from canvas.errors import NoSolution
 from canvas.study import Study
 
 OPTIONS = "draws=rules nonlinear=1"  # every rule on
@@ -36,6 +45,15 @@ PLAIN: dict[str, Any] = {
     "compile": "no",
     "workers": 1,
 }
+BUDGET, EPOCHS, SEED = "macs=0.3x", 4, 1
+SLOWEST = 6  # times the unchanged network's first epoch
+GOOD, FAIR = 0.90, 0.85
+ACTIVATIONS = {"relu", "gelu", "sigmoid", "tanh"}
+OTHERS = {"abs", "neg", "exp", "sin", "sqrt", "sqr"}
+Row = dict[str, Any]
+
+
+# ---- the price of each rule ---------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -66,7 +84,7 @@ def trained(folder: Path) -> tuple[list[Trained], float]:
         Trained(
             row.name,
             float(row.val_accuracy or 0),
-            frozenset(_core.broken_rules(row.pack, OPTIONS).split()),
+            frozenset(_testing.broken_rules(row.pack, OPTIONS).split()),
         )
         for row in rows
         if row.kind == "find" and row.pack
@@ -97,7 +115,7 @@ def prices(finds: list[Trained], good: list[Trained]) -> list[Price]:
     return [*rows, anything]
 
 
-def table(finds: list[Trained], good: list[Trained], control: float) -> str:
+def table_of_rules(finds: list[Trained], good: list[Trained], control: float) -> str:
     lines = [
         f"{len(finds)} draws of the published distribution were trained; {len(good)} are good: in "
         f"the best tenth, or above the 1x1 control ({100 * control:.1f} %).",
@@ -121,44 +139,205 @@ def table(finds: list[Trained], good: list[Trained], control: float) -> str:
     return "\n".join(lines)
 
 
-def heading(command: str) -> str:
-    return (
-        f"`{command}`, canvas {_core.version()}, torch {torch.__version__}, Python "
-        f"{platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores."
-    )
+def file_of(out: Path, sizes: str) -> Path:
+    return out / f"{sizes}.jsonl"
+
+
+def rows_of(file: Path) -> list[Row]:
+    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+
+# ---- sizes: training ----------------------------------------------------------------------------
+
+
+def train_range(sizes: str, file: Path, cpu: float) -> None:
+    from canvas.data.readers import load_data
+    from canvas.nn.network import Recipe, plan_network
+
+    torch.set_num_threads(1)
+    torch.set_flush_denormal(True)
+    data = load_data("digits-scattered")
+    recipe = Recipe("resnet8", 16, data.shape, data.classes, "paper", SEED)
+    there = {row["index"]: row for row in rows_of(file)}
+    used = sum(row["cpu"] for row in there.values())
+    dense = train_one(None, recipe, data, 1, None)["cpu"]
+    for index, kernel, pack in draws(plan_network(recipe).targets, sizes):
+        if used > cpu:
+            return
+        if index in there:
+            continue
+        row = {"index": index, "kernel": kernel, **train_one(pack, recipe, data, EPOCHS, dense)}
+        used += row["cpu"]
+        with file.open("a") as out:
+            out.write(json.dumps(row) + "\n")
+        print(sizes, index, row["accuracies"], f"{row['cpu']:.1f} s", flush=True)
+
+
+def draws(targets: str, sizes: str) -> Iterator[tuple[int, str, str]]:
+    """Those that fit, none twice."""
+    known, index = set(), -1
+    while True:
+        index += 1
+        drawn = _core.draw(targets, SEED, index, f"primitives={sizes}")
+        if drawn is None or _core.hash(drawn[0]) in known:
+            continue
+        try:
+            pack = _core.solve(drawn[0], targets, BUDGET, f"G={drawn[1]} norm=batch")
+        except NoSolution:
+            continue
+        known.add(_core.hash(drawn[0]))
+        yield index, drawn[0], pack
+
+
+def train_one(
+    pack: str | None, recipe: Any, data: Any, epochs: int, dense: float | None
+) -> dict[str, Any]:
+    """Accuracies after each epoch, and processor seconds; one that is too slow has one epoch."""
+    from canvas.nn.network import build_network
+    from canvas.training.train import NotFinite, train
+
+    begun = time.process_time()
+    accuracies: list[float] = []
+
+    def go_on(epoch: Any) -> bool:
+        accuracies.append(epoch.accuracy)
+        return dense is None or time.process_time() - begun < SLOWEST * dense * len(accuracies)
+
+    try:
+        train(build_network(recipe, pack), data, epochs, recipe.seed, go_on=go_on)
+    except NotFinite:
+        accuracies += [0.0] * (epochs - len(accuracies))
+    return {"accuracies": accuracies, "cpu": time.process_time() - begun}
+
+
+# ---- sizes: tables ------------------------------------------------------------------------------
+
+
+def whole(rows: list[Row]) -> list[Row]:
+    return [row for row in rows if len(row["accuracies"]) == EPOCHS]
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def table_of_sizes(rows: dict[str, list[Row]]) -> str:
+    ends = {sizes: [row["accuracies"][-1] for row in whole(of)] for sizes, of in rows.items()}
+    seconds = {sizes: [row["cpu"] for row in whole(of)] for sizes, of in rows.items()}
+    good = {sizes: sum(x >= GOOD for x in of) for sizes, of in ends.items()}
+    lines: list[tuple[str, list[str]]] = [
+        ("", [f"{sizes} primitives" for sizes in rows]),
+        ("---", ["---"] * len(rows)),
+        ("trained", [str(len(of)) for of in ends.values()]),
+        ("too slow", [str(len(rows[sizes]) - len(ends[sizes])) for sizes in rows]),
+        ("processor seconds of a training", [f"{mean(of):.1f}" for of in seconds.values()]),
+        ("median accuracy", [percent(median(of)) for of in ends.values()]),
+        ("best", [percent(max(of, default=0.0)) for of in ends.values()]),
+        ("at least 90 %", [str(count) for count in good.values()]),
+        (
+            "processor seconds for each of these",
+            [f"{sum(seconds[s]) / good[s]:.0f}" if good[s] else "-" for s in rows],
+        ),
+    ]
+    return "\n".join("| " + " | ".join([name, *cells]) + " |" for name, cells in lines)
+
+
+def table_of_functions(rows: list[Row]) -> str:
+    def having(wanted: set[str], without: set[str]) -> list[float]:
+        return [
+            row["accuracies"][-1]
+            for row in rows
+            if (not wanted or words_of(row) & wanted) and not words_of(row) & without
+        ]
+
+    groups = [
+        ("activations alone", having(ACTIVATIONS, OTHERS)),
+        ("another function", having(OTHERS, set())),
+        ("no function", having(set(), ACTIVATIONS | OTHERS)),
+        ("a softmax", having({"softmax"}, set())),
+    ]
+    lines = ["| | draws | median accuracy | at least 85 % | best |", "|---|---|---|---|---|"]
+    for name, of in groups:
+        fair = sum(x >= FAIR for x in of)
+        cells = [str(len(of)), percent(median(of)), str(fair), percent(max(of, default=0.0))]
+        lines.append("| " + " | ".join([name, *cells]) + " |")
+    return "\n".join(lines)
+
+
+def words_of(row: Row) -> set[str]:
+    """The primitives of its kernel."""
+    lines = [line.split() for line in row["kernel"].splitlines()]
+    return {words[2] for words in lines if len(words) > 2 and words[1] == "="}
+
+
+def mean(values: list[float]) -> float:
+    return statistics.fmean(values) if values else 0.0
+
+
+def median(values: list[float]) -> float:
+    return statistics.median(values) if values else 0.0
+
+
+# ---- the command --------------------------------------------------------------------------------
+
+
+def show_sizes(words: argparse.Namespace, recorder: harness.Recorder) -> None:
+    ranges, out = words.ranges.split(","), words.out or Path("runs/bench-sizes")
+    out.mkdir(parents=True, exist_ok=True)
+    for sizes in ranges if not words.table else []:
+        train_range(sizes, file_of(out, sizes), words.cpu)
+    rows = {sizes: rows_of(file_of(out, sizes)) for sizes in ranges}
+    every = [row for of in rows.values() for row in whole(of)]
+    if words.json:
+        for row in every:
+            print(json.dumps(row))
+    else:
+        print(f"{table_of_sizes(rows)}\n\n{table_of_functions(every)}")
+    for sizes, of in rows.items():
+        ends = [row["accuracies"][-1] for row in whole(of)]
+        if not ends:
+            continue
+        values = {"trained": (len(ends), ""), "median accuracy": (100 * median(ends), "%"),
+                  "processor seconds of a training": (mean([r["cpu"] for r in whole(of)]), "s"),
+                  "best": (100 * max(ends, default=0.0), "%"),
+                  "at least 90 %": (sum(x >= GOOD for x in ends), "")}  # fmt: skip
+        recorder.add("sizes", f"{sizes} primitives", values, seed=SEED)
+
+
+def show_rules(words: argparse.Namespace, recorder: harness.Recorder) -> None:
+    out = words.out or Path("runs/bench-draws")
+    if not words.table:
+        canvas.search("resnet8", "digits-scattered", trials=words.trials, seed=words.seed, out=out,
+                      **TASK, **PLAIN)  # fmt: skip
+    finds, control = trained(out)
+    good = good_ones(finds, control)
+    if words.json:
+        for price in prices(finds, good):
+            print(json.dumps(price.__dict__))
+    else:
+        print(table_of_rules(finds, good, control))
+    poor = max(len(finds) - len(good), 1)
+    for row in prices(finds, good):
+        share = f"{row.broken} ({row.broken / max(len(finds), 1):.0%})"
+        values = {"draws that break it": (share, ""), "good ones among those": (row.good, ""),
+                  "of the good ones lost": (100 * row.good / max(len(good), 1), "%"),
+                  "of the others lost": (100 * (row.broken - row.good) / poor, "%")}  # fmt: skip
+        recorder.add("rules", row.rule, values, seed=words.seed)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="what each rule of drawing costs")
+    parser = harness.parser(__doc__)
     parser.add_argument("--trials", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--out", type=Path, default=Path("runs/bench-draws"))
-    parser.add_argument("--report", type=Path, help="write the table there, too")
+    parser.add_argument("--sizes", action="store_true", help="sizes and functions")
+    parser.add_argument("--cpu", type=float, default=240.0, help="processor seconds of a range")
+    parser.add_argument("--ranges", default="5..12,3..8")
+    parser.add_argument("--out", type=Path)
     parser.add_argument("--table", action="store_true", help="train nothing: what is there")
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    if not options.table:
-        canvas.search(
-            "resnet8",
-            "digits-scattered",
-            trials=options.trials,
-            seed=options.seed,
-            out=options.out,
-            **TASK,
-            **PLAIN,
-        )
-    finds, control = trained(options.out)
-    good = good_ones(finds, control)
-    if options.json:
-        print(json.dumps([row.__dict__ for row in prices(finds, good)], indent=1))
-        return
-    text = table(finds, good, control)
-    print(text)
-    if options.report is not None:
-        command = f"./dev bench draws --trials {options.trials} --seed {options.seed}"
-        title = "# What the rules of drawing cost"
-        options.report.write_text(f"{title}\n\n{heading(command)}\n\n{text}\n")
+    words = parser.parse_args()
+    recorder = harness.Recorder("draws", words.record)
+    (show_sizes if words.sizes else show_rules)(words, recorder)
 
 
 if __name__ == "__main__":
-    main()
+    harness.run(main)

@@ -1,18 +1,17 @@
-"""The 3x3 layers of ResNet-34 one by one: the standard convolution, NAS-PTE's three sequences and
-the kernel of figure 6, each tuned natively, on one core.
+"""ResNet-34's 3x3 convolutions and four replacements, each tuned natively, layer by layer.
 
-    ./dev bench layers [--json] [--rounds N] [--seconds S] [--report FILE] [LAYER...]
+    ./dev bench layers [--rounds N] [--seconds S] [--figure FILE.svg] [LAYER...]
 
-Each contender (bench/layers_cases.py) is tuned by `quick` for S seconds, from nothing, and its
-result compared with torch's; then all five of a layer and oneDNN's standard convolution take
-turns in one process, timed by the thread's processor time. `faster` is the median of the rounds'
-ratios to the tuned standard convolution. LAYERs choose those whose names hold one of them.
---report writes the table into the page and the figure beside it, as .svg.
+Contenders (layers_cases.py) are the standard convolution, NAS-PTE's three sequences and the
+kernel of figure 6. `quick` tunes each for S seconds from nothing, and each result is compared
+with torch's. Then the five of a layer and oneDNN's standard convolution take turns in one
+process, timed by the thread's processor time. A speed is the median of the rounds' ratios to the
+tuned standard convolution. LAYERs choose those whose names hold one of them. --figure draws the
+bars.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import statistics
@@ -20,25 +19,29 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from xml.sax.saxutils import escape
 
-import bench_native
+import harness
 import numpy as np
 from bench_native import duration
-from bench_tune import FOLDER, Bench, Native, geometric
+from contenders import Chain, Timer, aligned, check, ratio, turns
+from harness import geometric
 from layers_cases import CONTENDERS, LAYERS, Contender
-from layers_plot import COLOURS, draw
 from native_cases import conv_onednn
-from native_onednn import Chain
 from native_programs import Conv
-from native_worker import Timer, aligned, check, ratio, turns
+from tune_worker import Bench, Native, of_chain
 
 Row = dict[str, Any]
 QUIET = 1.5  # of a load average: above it others ran, too
 LOADED = "measured while other programs loaded the machine: no result"
+# Okabe and Ito's palette for colour-blind readers
+COLOURS = {"split": "#e69f00", "unroll": "#56b4e9", "slabs": "#999999", "figure 6": "#0072b2"}
+BAR, GAP, LEFT, TOP, HEIGHT, FOOT = 15, 22, 44, 44, 220, 52
+STYLE = 'font-family="DejaVu Sans, Arial, sans-serif" font-size="11" fill="#222222"'
 
 
 def tuned(bench: Bench, c: Contender, row: Row) -> Native:
-    """The winner as code, once it answers what torch does."""
+    """The winner as code, after its result was compared with torch's."""
     found, cpu = bench.search(
         c.program, "quick", seconds=bench.options.seconds, seed=bench.options.seed
     )
@@ -61,7 +64,7 @@ def onednn(bench: Bench, c: Conv, standard: Contender) -> Timer | None:
     image, w = standard.arrays
     chain = Chain(bench.speed)
     conv_onednn(c, chain, [image, np.ascontiguousarray(w.transpose(3, 2, 0, 1))])
-    return lambda calls: bench.speed.time(chain.run, chain.pointers, calls)
+    return of_chain(bench.speed, chain)
 
 
 def measure(bench: Bench, name: str, c: Conv, count: int) -> Row:
@@ -138,46 +141,114 @@ def summary(rows: list[Row]) -> str:
     return "geometric means: " + ", ".join(parts)
 
 
-def page(rows: list[Row], about: dict[str, str], figure: str) -> str:
-    command = " ".join(["./dev bench layers", *sys.argv[1:]])
-    lines = [f"- {k}: {v}" for k, v in [*about.items(), ("command", command)]]
-    parts = ["\n".join(lines), f"![times faster than the standard convolution]({figure})"]
-    return "\n\n".join([*parts, summary(rows) + ".", table(rows), work(rows)]) + "\n"
+# ---- the figure ---------------------------------------------------------------------------------
 
 
-def write(report: Path, rows: list[Row], about: dict[str, str]) -> None:
-    figure = report.with_suffix(".svg")
-    title = "ResNet-34's 3x3 layers: times faster than the tuned standard convolution"
-    figure.write_text(draw(rows, title, about.get("remark", about["processor"])))
-    bench_native.write_report(report, "layers", page(rows, about, figure.name))
+def label(x: float, y: float, words: str, anchor: str = "middle", size: int = 11) -> str:
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}">'
+        f"{escape(words)}</text>"
+    )
+
+
+def grid(top: float, right: float, step: float) -> list[str]:
+    lines, value = [], 0.0
+    while value <= top:
+        y = TOP + HEIGHT * (1 - value / top)
+        ink = "#222222" if value == 1 else "#dddddd"
+        lines.append(f'<path d="M{LEFT} {y:.1f}H{right:.1f}" stroke="{ink}"/>')
+        lines.append(label(LEFT - 6, y + 4, f"{value:g}x", "end"))
+        value += step
+    return lines
+
+
+def key(x: float) -> list[str]:
+    parts = []
+    for name, colour in COLOURS.items():
+        parts.append(f'<rect x="{x:.1f}" y="24" width="10" height="10" fill="{colour}"/>')
+        parts.append(label(x + 14, 33, name, "start"))
+        x += 34 + 7 * len(name)
+    return parts
+
+
+def bars(row: Row, x: float, top: float) -> list[str]:
+    parts = []
+    for i, (name, colour) in enumerate(COLOURS.items()):
+        speed = row["faster"].get(name)
+        if speed is None:
+            continue
+        tall, left = HEIGHT * speed / top, x + i * BAR
+        parts.append(
+            f'<rect x="{left:.1f}" y="{TOP + HEIGHT - tall:.1f}" width="{BAR - 2}" '
+            f'height="{tall:.1f}" fill="{colour}"/>'
+        )
+        parts.append(label(left + BAR / 2 - 1, TOP + HEIGHT - tall - 3, f"{speed:.1f}", size=9))
+    middle = x + len(COLOURS) * BAR / 2
+    parts.append(label(middle, TOP + HEIGHT + 16, row["name"].removesuffix(" s2")))
+    if row["name"].endswith(" s2"):
+        parts.append(label(middle, TOP + HEIGHT + 30, "stride 2"))
+    return parts
+
+
+def draw(rows: list[Row], title: str, remark: str) -> str:
+    rows = [row for row in rows if row.get("faster")]
+    most = max((speed for row in rows for speed in row["faster"].values()), default=1.0)
+    step = 0.5 if most < 4 else 1.0 if most < 10 else 2.0
+    top = (most // step + 1) * step
+    group = len(COLOURS) * BAR + GAP
+    right = LEFT + GAP + group * len(rows)
+    parts = [label(LEFT, 14, title, "start", 12), *key(LEFT), *grid(top, right, step)]
+    for i, row in enumerate(rows):
+        parts += bars(row, LEFT + GAP + i * group, top)
+    parts.append(label(LEFT, TOP + HEIGHT + FOOT - 4, remark, "start", 10))
+    size = f'width="{right + 10:.0f}" height="{TOP + HEIGHT + FOOT}"'
+    first = f'<svg xmlns="http://www.w3.org/2000/svg" {size} {STYLE}>'
+    return "\n".join(
+        [first, '<rect width="100%" height="100%" fill="#ffffff"/>', *parts, "</svg>\n"]
+    )
+
+
+# ---- the command --------------------------------------------------------------------------------
+
+
+def record(recorder: harness.Recorder, row: Row) -> None:
+    values: dict[str, tuple[Any, str]] = {"standard": (row.get("standard_us"), "us")}
+    for name in COLOURS:
+        values[name] = (row.get("faster", {}).get(name), "times")
+        values[f"{name} time"] = (row.get(f"{name}_us"), "us")
+    values["oneDNN"] = (row.get("onednn_us"), "us")
+    values["search"] = (row.get("cpu_s"), "CPU s")
+    recorder.add("layers", row["name"], values)
+    macs = row["macs"]
+    if "standard" in macs:
+        shares = {name: (macs[name] / macs["standard"], "times") for name in macs}
+        del shares["standard"]
+        recorder.add("multiply-adds", row["name"], shares)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", action="store_true", help="one object per layer")
+    parser = harness.parser(__doc__)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--seconds", type=float, default=7, help="for each search")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--report", type=Path, help="write table and figure")
+    parser.add_argument("--figure", type=Path, help="draw the bars into this file (SVG)")
     parser.add_argument("words", nargs="*", metavar="LAYER", help="only those that hold one")
     options = parser.parse_intermixed_args()
-    for folder in (FOLDER, bench_native.FOLDER):
-        folder.mkdir(parents=True, exist_ok=True)
-    about = bench_native.setting()
-    if os.getloadavg()[0] > QUIET:
-        about["remark"] = LOADED
+    recorder = harness.Recorder("layers", options.record)
+    remark = harness.processor() if os.getloadavg()[0] <= QUIET else LOADED
     bench, rows = Bench(options), []
     for row in measured(bench):
         rows.append(row)
-        if options.json:
-            print(json.dumps({**row, **about}), flush=True)
-        else:
-            print(table([row]).splitlines()[2], flush=True)
+        record(recorder, row)
+        print(json.dumps(row) if options.json else table([row]).splitlines()[2], flush=True)
     if rows and not options.json:
-        print(summary(rows))
-    if rows and options.report:
-        write(options.report, rows, about)
+        print(f"{summary(rows)}\n\n{work(rows)}")
+    if options.words and not rows:
+        sys.exit(f"no layer's name has one of the words {' '.join(options.words)}")
+    if rows and options.figure:
+        title = "ResNet-34's 3x3 layers: times faster than the tuned standard convolution"
+        options.figure.write_text(draw(rows, title, remark))
 
 
 if __name__ == "__main__":
-    main()
+    harness.run(main)

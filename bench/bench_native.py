@@ -1,33 +1,53 @@
 """Hand and default schedules against oneDNN and torch, case by case, on one core.
 
-    ./dev bench native [--json] [--isa ISA] [--rounds N] [--compile all|rows|none] [--resume]
-                       [--report FILE] [WORD...]
+    ./dev bench native [--isa ISA] [--rounds N] [--compile all|rows|none] [--resume] [WORD...]
 
-`ratio` is how many times faster the hand schedule is: than oneDNN (its C API, convolution_direct,
-every layout as it likes, weights packed beforehand on both sides), of softmax, norms, gelu and
-attention than the better of torch eager and torch.compile, of figure 6 than the same op by op in
-oneDNN. Contenders take turns in one process, timed by the thread's processor time; every result is
+`hand` is how many times faster the hand schedule is: than oneDNN (its C API, convolution_direct,
+any layout, weights packed beforehand on both sides); softmax, norms, gelu and attention: than the
+better of torch eager and torch.compile; figure 6: than the same operators one by one in oneDNN.
+Contenders take turns in one process, timed by the thread's processor time; every result is
 compared with torch's before. An instruction set that this machine lacks is skipped by name. WORDs
 choose cases whose names hold them ("b16" is in the name). Rows go to build/native/rows.jsonl as
-they come; --resume keeps those that stand there. --compile rows (the default) runs torch.compile
-where it is the yardstick, all everywhere. --report writes the page's table.
+they come; --resume keeps the stored ones. --compile rows (the default) runs torch.compile
+where it is the yardstick, all everywhere.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
-import math
 import os
-import platform
 import re
+import statistics
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import native_onednn
+import harness
+import native_cases
+import numpy as np
+from compiled_program import narrowed, this_machine
+from contenders import (
+    Chain,
+    Speed,
+    Timer,
+    aligned,
+    build,
+    check,
+    function_of,
+    native,
+    of_torch,
+    ratio,
+)
+from contenders import turns as in_turns
+from harness import Row, geometric, pick
+from native_cases import LANES, Case, Hand
+from native_programs import constant, filled
+
+from canvas import _core
 
 HERE = Path(__file__).resolve().parent
 FOLDER = HERE.parent / "build" / "native"
@@ -42,32 +62,205 @@ LIMITS = {
 }
 NOISE = 0.02  # a goal is met within it
 DEFAULT = 0.8  # of the hand schedule: what a default should reach
-Row = dict[str, Any]
+UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+RECORDED = {"hand": ("ratio", "times"), "default": ("default_ratio", "times"),
+            "cycles/FMA": ("cycles_per_fma", ""), "bytes": ("bytes", ""),
+            "hand time": ("hand_us", "us"), "oneDNN": ("onednn_us", "us"),
+            "torch": ("torch_us", "us"), "compile": ("compile_us", "us")}  # fmt: skip
 
 
-def flags() -> set[str]:
-    try:
-        text = Path("/proc/cpuinfo").read_text()
-    except OSError:
-        return set()
-    match = re.search(r"^flags\s*:(.*)$", text, re.M)
-    return set(match[1].split()) if match else set()
+# ---- one instruction set, in a process of its own: oneDNN reads once which it may use -----------
 
 
-def processor() -> str:
-    try:
-        match = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.M)
-    except OSError:
-        match = None
-    return match[1] if match else platform.processor() or platform.machine()
+class Compiler:
+    """`canvas compile` for one machine."""
+
+    def __init__(self, folder: Path, isa: str) -> None:
+        self.folder = folder / isa
+        self.folder.mkdir(exist_ok=True)
+        self.machine = self.folder / "machine.txt"
+        self.text = narrowed(isa, this_machine())
+        self.machine.write_text(self.text)
+
+    def canvas(self, *words: str | Path) -> str:
+        done = subprocess.run(["canvas", *map(str, words)], capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError(done.stderr.strip())
+        return done.stdout
+
+    def function(
+        self, name: str, program: str, hand: Hand | None, given: list[np.ndarray]
+    ) -> tuple[Any, list[np.ndarray]]:
+        """The function and what it takes before its result; NAME_prepare has been called."""
+        (self.folder / f"{name}.program").write_text(program)
+        text = None
+        if hand:
+            text = (HERE / "native" / f"{hand.schedule}.schedule").read_text()
+            text = filled(text, hand.values)
+        try:
+            path, symbol, size, packs, takes = _core.compile(program, text, self.text)
+        except ValueError as error:
+            raise RuntimeError(str(error)) from error
+        return function_of(path, symbol), prepared(path, symbol, (size, packs, takes), given)
+
+    def bytes_moved(self, name: str, hand: Hand) -> float:
+        """Into the second cache, as `canvas schedule explain` counts them."""
+        schedule = HERE / "native" / f"{hand.schedule}.schedule"
+        words = ["--machine", str(self.machine)]
+        words += ["--set", hand.values] if hand.values else []
+        program = self.folder / f"{name}.program"
+        text = self.canvas("schedule", "explain", program, schedule, *words)
+        stages = text.partition("\nstage ")[2].splitlines()
+        line = next(line for line in stages if line.startswith("all "))
+        amounts = re.findall(r"([\d.]+) (B|KiB|MiB|GiB)\b", line)
+        return float(amounts[1][0]) * UNITS[amounts[1][1]]
+
+
+def prepared(path: str, symbol: str, needs: tuple[int, list[bool], list[bool]],
+             given: list[np.ndarray]) -> list[np.ndarray]:  # fmt: skip
+    """The arrays that the function takes, the memory that its NAME_prepare fills among them."""
+    size, packs, takes = needs
+    arrays = [aligned(array) for array in given]
+    taken = [array for array, wanted in zip(arrays, takes) if wanted]
+    if size:
+        packed = aligned(np.zeros(size, np.uint8))
+        read = [array for array, wanted in zip(arrays, packs) if wanted]
+        pointers = [ctypes.c_void_p(array.ctypes.data) for array in [*read, packed]]
+        if getattr(ctypes.CDLL(path), f"{symbol}_prepare")(*pointers):
+            raise RuntimeError("there is no memory for what is prepared")
+        taken.append(packed)
+    return taken
+
+
+class Bench:
+    def __init__(self, isa: str, folder: Path, rounds: int, compiled: str) -> None:
+        import torch
+
+        torch.set_num_threads(1)
+        torch.set_grad_enabled(False)
+        self.torch, self.isa, self.rounds, self.compiled = torch, isa, rounds, compiled
+        self.speed = Speed(folder / "native_speed.so")
+        self.compiler = Compiler(folder, isa)
+
+    def tensors(self, case: Case, arrays: list[np.ndarray]) -> list[Any]:
+        tensors = [self.torch.from_numpy(aligned(a)) for a in arrays]
+        for image in case.images:
+            tensors[image] = tensors[image].permute(0, 3, 1, 2)
+        last = self.torch.channels_last
+        return [
+            t.contiguous(memory_format=last) if case.images and t.dim() == 4 else t
+            for t in tensors
+        ]
+
+    def wanted(self, case: Case, tensors: list[Any]) -> np.ndarray:
+        result = case.torch(*tensors)
+        if case.images:
+            result = result.permute(0, 2, 3, 1)
+        return np.ascontiguousarray(result.numpy())
+
+    def add_torch(self, case: Case, tensors: list[Any], timers: dict[str, Timer]) -> None:
+        timers["torch"] = of_torch(case.torch, tensors)
+        if self.compiled == "none" or (self.compiled == "rows" and case.goal != "torch"):
+            return
+        images = set(case.images)
+        weights = [t for i, t in enumerate(tensors) if i not in images] if case.images else []
+        function = self.torch.compile(
+            (lambda x: case.torch(x, *weights)) if case.images else case.torch
+        )
+        timers["compile"] = of_torch(function, tensors[:1] if case.images else tensors)
+
+    def add_native(self, case: Case, arrays: list[np.ndarray], wanted: np.ndarray,
+                   timers: dict[str, Timer], row: dict[str, Any]) -> None:  # fmt: skip
+        hand = case.hands[self.isa]
+        programs = {"hand": (case.program(hand.block), hand, case.pack(arrays, hand.block))}
+        default, taken = programs["hand"][0], programs["hand"][2]
+        if case.plain and case.plain_pack:
+            default = self.compiler.canvas("operator", *case.plain.split())
+            taken = case.plain_pack(arrays)
+        if not case.name.startswith("gemv"):  # its matrix is as new as its vector
+            default = constant(default, len(taken) if case.goal == "torch" else 1)
+        programs["default"] = (default, None, taken)
+        for name, (program, schedule, given) in programs.items():
+            out = aligned(wanted)
+            out.fill(np.nan)
+            try:
+                function, taken = self.compiler.function(name, program, schedule, given)
+                timer = native(self.speed, function, taken, out)
+                timer(1)
+                check(name, out, wanted)
+            except RuntimeError as error:
+                row[f"{name}_error"] = str(error)
+                continue
+            timers[name] = timer
+        if "hand" in timers:
+            given = [*programs["hand"][2], wanted]
+            moved = self.compiler.bytes_moved("hand", hand)
+            row["bytes"] = moved / sum(a.nbytes for a in given)
+
+    def add_onednn(self, case: Case, arrays: list[np.ndarray], wanted: np.ndarray,
+                   timers: dict[str, Timer], row: dict[str, Any]) -> None:  # fmt: skip
+        if not self.speed.onednn or not case.onednn:
+            return
+        chain = Chain(self.speed)
+        try:
+            made, shape, image = case.onednn(chain, arrays)
+            self.speed.time(chain.run, chain.pointers, 1)
+            check("onednn", chain.read(made, shape, image), wanted)
+        except RuntimeError as error:
+            row["onednn_error"] = str(error)
+            return
+        row["implementation"] = chain.implementation()
+        timers["onednn"] = lambda calls: self.speed.time(chain.run, chain.pointers, calls)
+
+    def measure(self, case: Case) -> dict[str, Any]:
+        row: dict[str, Any] = {"name": case.name, "batch": case.batch, "isa": self.isa}
+        row.update(goal=case.goal, floor=case.floor[self.isa])
+        arrays = case.arrays()
+        tensors = self.tensors(case, arrays)
+        wanted = self.wanted(case, tensors)
+        timers: dict[str, Timer] = {}
+        self.add_native(case, arrays, wanted, timers, row)
+        self.add_onednn(case, arrays, wanted, timers, row)
+        self.add_torch(case, tensors, timers)
+        for timer in timers.values():
+            timer(1)
+        times = in_turns(timers, self.rounds)
+        clock = self.speed.clock()
+        row.update({f"{name}_us": statistics.median(t) * 1e6 for name, t in times.items()})
+        rivals = ["torch", "compile"] if case.goal == "torch" else ["onednn"]
+        for name, key in (("hand", "ratio"), ("default", "default_ratio")):
+            row[key] = ratio(times, name, rivals)
+        if case.fmas and "hand" in times and clock:
+            vectors = case.fmas / LANES[self.isa]
+            row["cycles_per_fma"] = row["hand_us"] * 1e-6 * clock / vectors
+        return row
+
+
+def work(options: argparse.Namespace) -> None:
+    """The child: a line of JSON for each case."""
+    bench = Bench(options.isa, FOLDER, options.rounds, options.compile)
+    known = {tuple(case) for case in json.loads(options.known)}
+    for case in native_cases.cases():
+        text = f"{case.name} b{case.batch}"
+        if any(word not in text for word in options.words) or (case.name, case.batch) in known:
+            continue
+        try:
+            row = bench.measure(case)
+        except Exception as error:
+            row = {"name": case.name, "batch": case.batch, "isa": options.isa}
+            row.update(goal=case.goal, floor=case.floor[options.isa])
+            row["error"] = f"{type(error).__name__}: {error}"
+        print(json.dumps(row), flush=True)
+
+
+# ---- all of them --------------------------------------------------------------------------------
 
 
 def measured(isa: str, known: list[Row], options: argparse.Namespace) -> Iterator[Row]:
-    """Rows of a child; each stands in the file before the next begins."""
+    """Rows of a child; each is stored before the next begins."""
     done = [[row["name"], row["batch"]] for row in known if row["isa"] == isa]
-    command = [sys.executable, str(HERE / "native_worker.py"), isa, str(FOLDER)]
-    command += ["--rounds", str(options.rounds), "--compile", options.compile]
-    command += ["--known", json.dumps(done), *options.words]
+    command = [sys.executable, __file__, "--isa", isa, "--rounds", str(options.rounds)]
+    command += ["--compile", options.compile, "--known", json.dumps(done), *options.words]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", **LIMITS[isa]}
     environment["TORCHINDUCTOR_CACHE_DIR"] = str(FOLDER / f"inductor-{isa}")
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as child:
@@ -80,7 +273,7 @@ def measured(isa: str, known: list[Row], options: argparse.Namespace) -> Iterato
         yield {"name": "the rest", "batch": 0, "isa": isa, "error": "the process ended"}
 
 
-# ---- what is printed ---------------------------------------------------------------------------
+# ---- what is printed ----------------------------------------------------------------------------
 
 
 def number(row: Row, key: str, form: str = ".2f") -> str:
@@ -95,22 +288,6 @@ def duration(row: Row, key: str) -> str:
     return f"{value / 1000:.1f} ms" if value >= 1e4 else f"{value:.0f} us"
 
 
-COLUMNS = {
-    "case": lambda row: row["name"],
-    "batch": lambda row: str(row["batch"]),
-    "hand": lambda row: number(row, "ratio"),
-    "default": lambda row: number(row, "default_ratio"),
-    "goal": lambda row: verdict(row),
-    "cycles/FMA": lambda row: number(row, "cycles_per_fma"),
-    "bytes": lambda row: number(row, "bytes", ".1f"),
-    "hand time": lambda row: duration(row, "hand"),
-    "oneDNN": lambda row: duration(row, "onednn"),
-    "torch": lambda row: duration(row, "torch"),
-    "compile": lambda row: duration(row, "compile"),
-    "oneDNN runs": lambda row: row.get("implementation", ""),
-}
-
-
 def met(row: Row) -> bool | None:
     if row.get("ratio") is None or not row.get("floor"):
         return None
@@ -122,15 +299,8 @@ def verdict(row: Row) -> str:
     return row.get("error") or row.get("hand_error") or words[met(row)]
 
 
-def table(rows: list[Row]) -> str:
-    used = {k: v for k, v in COLUMNS.items() if any(v(row) for row in rows)}
-    lines = [f"| {' | '.join(used)} |", "|" + "---|" * len(used)]
-    return "\n".join(lines + [f"| {' | '.join(f(r) for f in used.values())} |" for r in rows])
-
-
-def mean(rows: list[Row], key: str = "ratio") -> float:
-    logs = [math.log(row[key]) for row in rows if row.get(key) and row.get("goal") != "fused"]
-    return math.exp(sum(logs) / len(logs)) if logs else math.nan
+def mean(rows: list[Row], key: str) -> float:
+    return geometric(row[key] for row in rows if row.get(key) and row.get("goal") != "fused")
 
 
 def summary(isa: str, rows: list[Row]) -> str:
@@ -143,109 +313,73 @@ def summary(isa: str, rows: list[Row]) -> str:
         for row in rows
         if row.get("default_ratio") and row["default_ratio"] < DEFAULT * row["ratio"]
     ]
-    text = f"{isa}: geometric mean {mean(rows):.2f} of hand schedules"
+    text = f"{isa}: geometric mean {mean(rows, 'ratio'):.2f} of hand schedules"
     text += f", {mean(rows, 'default_ratio'):.2f} of default ones"
     text += f" (without figure 6); {len(judged) - len(missed)} of {len(judged)} goals met"
     text += f"; missed: {', '.join(missed)}" if missed else ""
     return text + (f"; defaults below {DEFAULT} of hand: {', '.join(below)}" if below else "")
 
 
-def setting() -> dict[str, str]:
-    def of(*command: str) -> str:
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, cwd=HERE)
-        except OSError:
-            return "none"
-        return (done.stdout.splitlines() or [""])[0]
-
-    library, why = native_onednn.build(FOLDER)
-    version = why or native_onednn.Speed(library).version()
-    torch = of(sys.executable, "-c", "import torch; print(torch.__version__)")
-    compiler = of(*(os.environ.get("CANVAS_CC") or "cc").split()[:1], "--version")
-    return {
-        "processor": processor(),
-        "compiler": compiler,
-        "oneDNN": version,
-        "torch": torch or "none",
-        "commit": of("git", "describe", "--always", "--dirty"),
-    }
+def setting() -> str:
+    """What oneDNN is there; it is built for the children."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    library, why = build(FOLDER)
+    return f"{harness.machine()}; oneDNN: {why or Speed(library).version()}"
 
 
-def page(rows: list[Row], about: dict[str, str]) -> str:
-    """A section for each instruction set that there are rows of."""
-    command = " ".join(word for word in ["./dev bench native", *sys.argv[1:]] if word)
-    lines = [f"- {name}: {value}" for name, value in [*about.items(), ("command", command)]]
-    parts = []
-    for isa in NEEDS:
-        here = [row for row in rows if row["isa"] == isa]
-        here.sort(key=lambda row: (row["name"], row["batch"]))
-        if here:
-            parts += [f"### {isa}", "\n".join(lines), summary(isa, here) + ".", table(here)]
-    return "\n\n".join(parts) + "\n"
+def record(recorder: harness.Recorder, row: Row) -> None:
+    values = pick(row, RECORDED) | {"goal": (verdict(row), "")}
+    recorder.add(row["isa"], f"{row['name']} b{row['batch']}", values)
 
 
-def sections(text: str) -> dict[str, str]:
-    return {part.split("\n", 1)[0]: part for part in re.split(r"^(?=### )", text, flags=re.M)[1:]}
-
-
-def write_report(path: Path, name: str, text: str) -> None:
-    """Between the two marks of the benchmark in the page, or a page of its own; sections ("### ")
-    that the text has not got stay as they are."""
-    first, last = f"<!-- ./dev bench {name} -->\n", "<!-- end -->\n"
-    old = path.read_text() if path.exists() else first + last
-    before, rest = old.split(first)
-    kept, after = rest.split(last)
-    if text.startswith("### "):
-        found = sections(kept) | sections(text)
-        text = "\n\n".join(part.strip("\n") for part in found.values()) + "\n"
-    path.write_text(f"{before}{first}\n{text}\n{last}{after}")
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", action="store_true", help="one object per case")
+def options() -> argparse.Namespace:
+    parser = harness.parser(__doc__)
     parser.add_argument("--isa", choices=list(NEEDS), help="only this instruction set")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--compile", choices=("all", "rows", "none"), default="rows")
     parser.add_argument("--resume", action="store_true", help="keep what was measured before")
-    parser.add_argument("--report", type=Path, help="write the table into this page")
+    parser.add_argument("--known", help=argparse.SUPPRESS)  # of the child: cases that are done
     parser.add_argument("words", nargs="*", metavar="WORD", help="only cases that hold it")
-    options = parser.parse_intermixed_args()
-    FOLDER.mkdir(parents=True, exist_ok=True)
+    return parser.parse_intermixed_args()
+
+
+def main() -> None:
+    given = options()
+    if given.known is not None:
+        return work(given)
+    recorder = harness.Recorder("native", given.record)
+    about = setting()
     kept = FOLDER / "rows.jsonl"
-    if not options.resume:
+    if not given.resume:
         kept.unlink(missing_ok=True)
     rows: list[Row] = (
         [json.loads(t) for t in kept.read_text().splitlines()] if kept.exists() else []
     )
-    about = setting()
-    if not options.json:
-        print("\n".join(f"{name}: {value}" for name, value in about.items()), flush=True)
+    if not given.json:
+        print(about, flush=True)
     for isa, flag in NEEDS.items():
-        if options.isa not in (None, isa):
+        if given.isa not in (None, isa):
             continue
-        if flag not in flags():
+        if flag not in harness.flags():
             print(f"{isa}: skipped, this machine has no {flag}", file=sys.stderr)
             continue
-        for row in measured(isa, rows, options):
+        for row in measured(isa, rows, given):
             rows.append(row)
-            if options.json:
-                print(json.dumps({**row, **about}), flush=True)
-            else:
-                name = f"{row['name']} b{row['batch']}"
-                shown = f"{number(row, 'ratio'):>6}{number(row, 'default_ratio'):>7}"
-                print(f"{isa:7}{name:26}{shown}  {verdict(row)}", flush=True)
-    if options.words and not rows:
-        print(f"no case's name has the words {' '.join(options.words)}", file=sys.stderr)
+            record(recorder, row)
+            name = f"{row['name']} b{row['batch']}"
+            shown = f"{number(row, 'ratio'):>6}{number(row, 'default_ratio'):>7}"
+            text = f"{isa:7}{name:26}{shown}  {verdict(row)}"
+            print(json.dumps(row) if given.json else text, flush=True)
+    if given.words and not rows:
+        print(f"no case's name has the words {' '.join(given.words)}", file=sys.stderr)
         sys.exit(2)
-    if not options.json:
-        for isa in NEEDS:
-            here = [row for row in rows if row["isa"] == isa]
-            if here:
-                print(summary(isa, here))
-    if options.report:
-        write_report(options.report, "native", page(rows, about))
+    for isa in NEEDS if not given.json else ():
+        here = [row for row in rows if row["isa"] == isa]
+        if here:
+            print(summary(isa, here))
+    return None
 
 
 if __name__ == "__main__":
-    main()
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    harness.run(main)

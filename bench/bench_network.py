@@ -1,23 +1,20 @@
 """Whole networks as native code against torch eager, torch.compile, onnxruntime and OpenVINO.
 
-    ./dev bench network [--json] [--threads 1|2] [--find FILE] [--log FILE]
-                        [--winograd] [--rounds N] [--resume] [--report FILE] [WORD...]
-    ./dev bench network --sampled N [--rounds N] [--json]
+    ./dev bench network [--threads 1|2] [--find FILE] [--log FILE] [--winograd] [--rounds N]
+                        [--resume] [WORD...]
+    ./dev bench network --sampled N [--rounds N]
 
-fp32, batch 1 and 16; each network unchanged, with the kernel of figure 6 in the place of its dense
-convolutions with a window, and with the kernel or pack in FILE (of the best find of the demo), in
-other networks than ResNet-8 with sizes solved for half of the MACs. Engines take turns in one
-process, with one thread by the processor time of the process, with more by the wall clock; every
-result is compared with double precision before.
-`ratio` is how many times faster than the fastest peer on the same network, `over unchanged` than
-the fastest way of running the network without the kernel, ours included. --log takes schedules
-from a tuning log, --winograd times canvas.compile(winograd=4), too, and only its own column is
-compared with that of the network without the kernel. WORDs choose cases by the
-parts of their names ("ResNet-18", "224", "figure6", "b1"), all of them, and whole. Peers
-that are not installed (pip install -r bench/requirements-network.txt) are skipped by name. Rows go
-to build/network/rows.jsonl as they come; --resume keeps those that stand there; --report writes
-the table of all of them. --sampled times N sampled kernels in ResNet-8 against the unchanged
-network, and nothing else.
+fp32, batch 1 and 16; each network unchanged, with the kernel of figure 6 instead of its dense
+convolutions with a window, and with the kernel or pack in FILE (the demo's best find), whose sizes
+are solved for half of the MACs in other networks than ResNet-8. Engines take turns in one process:
+processor time with one thread, wall time with more. Every result is compared with double precision
+first. `ratio` is times faster than the fastest peer on the same network, `over unchanged` than the
+fastest way to run the network without the kernel, ours included. --log takes schedules from a
+tuning log; --winograd adds canvas.compile(winograd=4), which is compared with its like only. WORDs
+choose cases by whole parts of their names ("ResNet-18", "224", "figure6", "b1"). Missing peers
+(pip install -r bench/requirements-network.txt) are skipped by name. Rows go to
+build/network/rows.jsonl; --resume keeps those there. --sampled times N sampled kernels in ResNet-8
+against the unchanged network: half solved for 0.5x of the MACs, half for 0.3x, with norms.
 """
 
 from __future__ import annotations
@@ -25,18 +22,23 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
+import statistics
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import network_peers
-import network_sampled
-from bench_native import processor
-from network_cases import Case, cases
+import harness
+import network_worker
+import torch
+from harness import geometric, spread
+from network_cases import NETWORKS, Case, cases, trained
+from network_worker import PEERS, Engine, turns
 
+import canvas
 from canvas import _core
 
 HERE = Path(__file__).resolve().parent
@@ -45,6 +47,11 @@ ROWS = FOLDER / "rows.jsonl"
 LIMIT = 900  # seconds of one case
 NOISE = 0.02
 Row = dict[str, Any]
+
+
+SEED = 2  # of sampled kernels
+BUDGETS = ("0.5x", "0.3x")
+ENGINES = ("canvas", "canvas log", "canvas winograd", *PEERS)
 
 
 # ---- goals: (which rows, the figure, at least) -------------------------------------------------
@@ -67,19 +74,19 @@ def goals(row: Row) -> Iterator[tuple[str, float]]:
 def verdict(row: Row) -> str:
     if row["threads"] != 1:
         return ""
-    told = []
+    parts = []
     for name, least in goals(row):
         value = row.get(name)
         short = name.removeprefix("canvas ")
         if value is None:
-            told.append(f"{short}: not measured")
+            parts.append(f"{short}: not measured")
         else:
             met = "met" if value >= least * (1 - NOISE) else "missed"
             fewer = row.get(name.replace("canvas", "canvas winograd", 1), 0)
             permitted = met == "missed" and fewer >= least * (1 - NOISE)
             more = f", met with winograd: {fewer:.2f}" if permitted else ""
-            told.append(f"{met} ({short} {least:g}{more})")
-    return ", ".join(told)
+            parts.append(f"{met} ({short} {least:g}{more})")
+    return ", ".join(parts)
 
 
 # ---- measuring ---------------------------------------------------------------------------------
@@ -103,12 +110,12 @@ def one(case: Case, options: argparse.Namespace) -> Row:
     row: Row = {"name": case.name, "network": case.network.name, "kernel": case.kernel,
                 "batch": case.batch, "threads": options.threads}  # fmt: skip
     try:
-        told = subprocess.run(command, env=setting, capture_output=True, text=True, timeout=LIMIT)
-        lines = [line for line in told.stdout.splitlines() if line.startswith('{"name"')]
+        done = subprocess.run(command, env=setting, capture_output=True, text=True, timeout=LIMIT)
+        lines = [line for line in done.stdout.splitlines() if line.startswith('{"name"')]
         if lines:
             return json.loads(lines[-1])
-        last = (told.stderr.strip().splitlines() or ["nothing was said"])[-1]
-        row["errors"] = {"case": f"status {told.returncode}: {last}"[:300]}
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        row["errors"] = {"case": f"status {done.returncode}: {last}"[:300]}
     except subprocess.TimeoutExpired:
         row["errors"] = {"case": f"not done in {LIMIT} s"}
     return row
@@ -118,7 +125,8 @@ def key(row: Row) -> tuple[str, int]:
     return row["name"], row["threads"]
 
 
-def measured(options: argparse.Namespace) -> Iterator[Row]:
+def measured(options: argparse.Namespace) -> Iterator[tuple[Row, bool]]:
+    """Rows, and whether they are new."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     known = {}
     if options.resume and ROWS.exists():
@@ -126,23 +134,67 @@ def measured(options: argparse.Namespace) -> Iterator[Row]:
     ROWS.write_text("".join(json.dumps(row) + "\n" for row in known.values()))
     for case in chosen(options):
         row = known.get((case.name, options.threads))
+        new = row is None
         if row is None:
             row = one(case, options)
             with ROWS.open("a") as file:
                 file.write(json.dumps(row) + "\n")
-        yield row
+        yield row, new
 
 
-def kept() -> list[Row]:
-    """All that is in build/network/rows.jsonl, of earlier runs too, in the order of the cases."""
-    order = {case.name: place for place, case in enumerate(cases(True))}
-    rows = list({key(row): row for row in map(json.loads, ROWS.read_text().splitlines())}.values())
-    return sorted(rows, key=lambda row: (row["batch"], row["threads"], order.get(row["name"], 0)))
+# ---- sampled kernels ----------------------------------------------------------------------------
 
 
-# ---- what is printed ---------------------------------------------------------------------------
+def conversion() -> Any:
+    torch.manual_seed(0)
+    images = Case(NETWORKS[0], "unchanged", 1).images()
+    dense = lambda layer, path: layer.groups == 1  # noqa: E731
+    return canvas.convert(NETWORKS[0].make().eval(), images, filter_fn=dense)
 
-ENGINES = ("canvas", "canvas log", "canvas winograd", *network_peers.PEERS)
+
+def draws(targets: str, count: int) -> Iterator[tuple[str, int, str]]:
+    """(budget, number of the draw, pack) of those that fit it; the first half has the first."""
+    number = 0
+    for at in range(count):
+        budget = BUDGETS[at * len(BUDGETS) // count]
+        while True:
+            drawn, number = _core.draw(targets, SEED, number, ""), number + 1
+            try:
+                if drawn is None:
+                    continue
+                options = f"G={drawn[1]} norm=batch"
+                pack = _core.solve(drawn[0], targets, f"macs={budget},params=none", options)
+            except canvas.NoSolution:
+                continue
+            yield budget, number - 1, pack
+            break
+
+
+def sampled(count: int, rounds: int) -> Iterator[Row]:
+    torch.set_num_threads(1)
+    case = Case(NETWORKS[0], "unchanged", 1)
+    images = case.images()
+    with torch.no_grad():
+        unchanged = canvas.compile(case.model(None), images)
+        for budget, number, pack in draws(conversion().targets, count):
+            model = canvas.replace(conversion().model, canvas.KernelPack(pack))
+            changed = canvas.compile(trained(model).eval(), images)
+            networks = {"changed": changed, "unchanged": unchanged}
+            engines: dict[str, Engine] = {
+                name: partial(network, images) for name, network in networks.items()
+            }
+            times = turns(engines, time.process_time, rounds)
+            ratios = [u / c for c, u in zip(times["changed"], times["unchanged"])]
+            yield {
+                "budget": budget,
+                "draw": number,
+                "ms": 1e3 * statistics.median(times["changed"]),
+                "over unchanged": statistics.median(ratios),
+                "spread": spread(ratios),
+            }
+
+
+# ---- what is printed ----------------------------------------------------------------------------
 
 
 def milliseconds(row: Row, name: str) -> str:
@@ -157,84 +209,90 @@ def figure(row: Row, name: str) -> str:
     return "" if value is None else f"{value:.2f} +- {row[name + ' spread']:.2f}"
 
 
-def cells(row: Row) -> list[str]:
-    best = "canvas log" if "canvas log ratio" in row else "canvas"
-    figures = [figure(row, f"{best} {kind}") for kind in ("ratio", "over unchanged")]
-    times = [milliseconds(row, name) for name in ENGINES]
-    return [row["name"], str(row["threads"]), *times, *figures, verdict(row)]
-
-
-NAMES = ["network", "threads", *ENGINES, "ratio", "over unchanged", "goal"]
-
-
 def line(row: Row) -> str:
     parts = [f"{name} {milliseconds(row, name)}" for name in ENGINES if milliseconds(row, name)]
-    told = f"{row['name']:28} ms: {', '.join(parts)}  ratio {figure(row, 'canvas ratio')}"
+    text = f"{row['name']:28} ms: {', '.join(parts)}  ratio {figure(row, 'canvas ratio')}"
     if "canvas over unchanged" in row:
-        told += f"  over unchanged {figure(row, 'canvas over unchanged')}"
+        text += f"  over unchanged {figure(row, 'canvas over unchanged')}"
     if "cold_s" in row:
-        told += f"  compiled in {row['cold_s']:.1f} s, from the cache in {row['cached_s']:.2f} s"
+        text += f"  compiled in {row['cold_s']:.1f} s, from the cache in {row['cached_s']:.2f} s"
     wrong = "".join(f"\n  {name}: {why}" for name, why in row.get("errors", {}).items())
-    return f"{told}  {verdict(row)}{wrong}"
+    return f"{text}  {verdict(row)}{wrong}"
 
 
-def report(path: Path, rows: list[Row]) -> None:
-    table = [f"| {' | '.join(NAMES)} |", "|" + "---|" * len(NAMES)]
-    table += [f"| {' | '.join(cells(row))} |" for row in rows]
-    seconds = [f"{row['network']} {row['cold_s']:.1f} and {row['cached_s']:.2f} s"
-               for row in rows if "cold_s" in row]  # fmt: skip
-    notes = [f"{row['name']}, {name}: {why}" for row in rows
-             for name, why in row.get("errors", {}).items()]  # fmt: skip
-    text = "\n".join(table) + "\n\n"
-    text += f"From text to native code, with an empty cache and again: {'; '.join(seconds)}.\n"
-    text += "".join(f"- {note}\n" for note in notes)
-    text += f"\n{processor()}, {network_peers.versions()}, Canvas {_core.version()}.\n"
-    page = path.read_text()
-    new, count = re.subn(
-        r"(<!-- network -->\n).*?(<!-- end -->)", lambda m: m[1] + text + m[2], page, flags=re.S
-    )
-    if not count:
-        raise SystemExit(f"bench network: {path} has no lines '<!-- network -->', '<!-- end -->'")
-    path.write_text(new)
+def sampled_line(row: Row) -> str:
+    ratio = f"{row['over unchanged']:.2f} +- {row['spread']:.2f}"
+    return f"{row['budget']} draw {row['draw']:3}  {row['ms']:.4f} ms  over unchanged {ratio}"
 
 
-def tell_sampled(count: int, rounds: int, as_json: bool) -> None:
+def sampled_summary(rows: list[Row]) -> str:
+    means = []
+    for name, chosen in [("all", rows), *((b, [r for r in rows if r["budget"] == b])
+                                          for b in BUDGETS)]:  # fmt: skip
+        if chosen:
+            means.append(f"{name} {geometric(row['over unchanged'] for row in chosen):.2f}")
+    least = min(row["over unchanged"] for row in rows)
+    return f"geometric mean over unchanged: {', '.join(means)}; least {least:.2f}"
+
+
+def record(recorder: harness.Recorder, row: Row) -> None:
+    images = "one image" if row["batch"] == 1 else f"{row['batch']} images"
+    threads = f"{row['threads']} thread{'s' if row['threads'] > 1 else ''}"
+    values: dict[str, tuple[Any, str]] = {name: (row.get(f"{name} ms"), "ms") for name in ENGINES}
+    spreads = {name: row[f"{name} spread"] for name in ENGINES if f"{name} spread" in row}
+    best = "canvas log" if "canvas log ratio" in row else "canvas"
+    for name in ("ratio", "over unchanged"):
+        values[name] = (row.get(f"{best} {name}"), "times")
+        if f"{best} {name} spread" in row:
+            spreads[name] = row[f"{best} {name} spread"]
+    values["goal"] = (verdict(row), "")
+    recorder.add(f"{images}, {threads}", row["name"], values, spreads)
+    if "cold_s" in row:
+        taken = {"empty cache": (row["cold_s"], "s"), "again": (row["cached_s"], "s")}
+        recorder.add("compile time", row["network"], taken)
+
+
+def show_sampled(count: int, rounds: int, as_json: bool, recorder: harness.Recorder) -> None:
     rows = []
-    for row in network_sampled.sampled(count, rounds):
+    for row in sampled(count, rounds):
         rows.append(row)
-        print(json.dumps(row) if as_json else network_sampled.line(row), flush=True)
+        print(json.dumps(row) if as_json else sampled_line(row), flush=True)
+        values = {"canvas": (row["ms"], "ms"), "over unchanged": (row["over unchanged"], "times")}
+        name = f"{row['budget']} draw {row['draw']}"
+        recorder.add("sampled", name, values, {"over unchanged": row["spread"]}, seed=SEED)
     if not as_json:
-        print(network_sampled.summary(rows))
+        print(sampled_summary(rows))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "words", nargs="*", metavar="WORD", help="only cases that hold all of them"
-    )
-    parser.add_argument("--json", action="store_true", help="one object per case")
+def options() -> argparse.Namespace:
+    parser = harness.parser(__doc__)
+    parser.add_argument("words", nargs="*", metavar="WORD", help="cases that hold all of them")
     parser.add_argument("--threads", type=int, choices=(1, 2), default=1)
     parser.add_argument("--find", type=Path, help="kernel or pack that the search found")
     parser.add_argument("--log", type=Path, help="schedules from this tuning log, too")
     parser.add_argument("--winograd", action="store_true", help="with fewer products, too")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--resume", action="store_true", help="keep what was measured before")
-    parser.add_argument("--report", type=Path, help="write all rows that were kept into this page")
     parser.add_argument("--sampled", type=int, metavar="N", help="only N sampled kernels")
-    options = parser.parse_args()
-    if options.sampled:
-        tell_sampled(options.sampled, options.rounds, options.json)
+    return parser.parse_args()
+
+
+def main() -> None:
+    given = options()
+    recorder = harness.Recorder("network", given.record)
+    if given.sampled:
+        show_sampled(given.sampled, given.rounds, given.json, recorder)
         return
-    for name in network_peers.PEERS:
-        if not network_peers.there(name):
+    for name in PEERS:
+        if not network_worker.there(name):
             print(f"skipped: {name} is not installed", file=sys.stderr)
-    if not any(chosen(options)):
-        sys.exit(f"no case's name has all of the words {' '.join(options.words)}")
-    for row in measured(options):
-        print(json.dumps(row) if options.json else line(row), flush=True)
-    if options.report:
-        report(options.report, kept())
+    if not any(chosen(given)):
+        sys.exit(f"no case's name has all of the words {' '.join(given.words)}")
+    for row, new in measured(given):
+        print(json.dumps(row) if given.json else line(row), flush=True)
+        if new:
+            record(recorder, row)
 
 
 if __name__ == "__main__":
-    main()
+    harness.run(main)

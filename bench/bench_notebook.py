@@ -1,21 +1,18 @@
-"""The schedule notebook's first shape (docs/notebook.md): its configs imported, what GATuner finds
-in the same space, and what `canvas tune` finds, one beside the other.
+"""The schedule notebook's configs beside what GATuner and `canvas tune` find.
 
     ./dev bench notebook [--shape 10,64,256,256] [--trials 32] [--seconds 30] [--rounds 5]
                          [--config 'NAME={"tile_y": [-1, 64, 5], ...}']
 
-The shape is images, channels, height, width; --trials 0 searches by `canvas tune` only, --config
-adds a config of the dense template.  Contenders take turns in one process, timed by the
-thread's processor time: medians of --rounds runs.  The templates are those of the page.
+The shape is images, channels, height, width (docs/notebook.md has the templates); --trials 0
+searches by `canvas tune` only, --config adds a config of the dense template. Contenders take turns
+in one process, timed by the thread's processor time: medians of --rounds runs.
 """
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import json
 import os
-import platform
 import re
 import statistics
 import sys
@@ -27,6 +24,7 @@ from typing import Any
 
 os.environ["OMP_NUM_THREADS"] = "1"  # as in the notebook, before any code is loaded
 
+import harness
 import numpy as np
 
 import canvas
@@ -62,13 +60,10 @@ class Contender:
         self.run()
         self.times.append(time.thread_time() - start)
 
-    def row(self, best: float) -> str:
+    def row(self, best: float) -> dict[str, Any]:
         median = statistics.median(self.times)
-        speed = self.flop / median / 1e9
-        return (
-            f"| {self.name} | {median * 1e3:.1f} ms | {speed:.1f} | {median / best:.2f} "
-            f"| {self.found:.0f} s |"
-        )
+        return {"name": self.name, "ms": 1e3 * median, "gflops": self.flop / median / 1e9,
+                "to_best": median / best, "found_s": self.found}  # fmt: skip
 
 
 def config(sizes: dict[str, list[int]]) -> autotvm.ConfigEntity:
@@ -168,34 +163,48 @@ def named(text: str) -> tuple[str, dict[str, list[int]]]:
     return name, json.loads(sizes)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--shape", default="10,64,256,256")
-    parser.add_argument("--trials", type=int, default=32)
-    parser.add_argument("--config", action="append", default=[], type=named, metavar="NAME=JSON")
-    parser.add_argument("--seconds", type=float, default=30)
-    parser.add_argument("--rounds", type=int, default=5)
-    options = parser.parse_args()
-    n, c, h, w = map(int, options.shape.split(","))
-    print(f"- machine: {platform.processor() or platform.machine()}, {time.strftime('%F %R')}")
-    print("| contender | time | GFLOP/s | to the best | found in |\n|---|---|---|---|---|")
-    with tempfile.TemporaryDirectory() as folder:
-        page_modules(Path(folder))
-        for group in (dense, sparse) if options.trials else (dense,):
-            show(group(n, c, h, w, options), options.rounds)
+RECORDED = {"time": ("ms", "ms"), "GFLOP/s": ("gflops", ""), "to the best": ("to_best", "times"),
+            "found in": ("found_s", "s")}  # fmt: skip
 
 
-def show(group: list[Contender], rounds: int) -> None:
-    """Timed in turns after one run each, a row for each."""
+def line(row: dict[str, Any]) -> str:
+    return (
+        f"| {row['name']} | {row['ms']:.1f} ms | {row['gflops']:.1f} | {row['to_best']:.2f} "
+        f"| {row['found_s']:.0f} s |"
+    )
+
+
+def timed(group: list[Contender], rounds: int) -> list[dict[str, Any]]:
+    """Timed in turns after one run each."""
     for one in group:
         one.run()
     for _ in range(rounds):
         for one in group:
             one.time()
     best = min(statistics.median(one.times) for one in group)
-    for one in group:
-        print(one.row(best), flush=True)
+    return [one.row(best) for one in group]
+
+
+def main() -> None:
+    parser = harness.parser(__doc__)
+    parser.add_argument("--shape", default="10,64,256,256")
+    parser.add_argument("--trials", type=int, default=32)
+    parser.add_argument("--config", action="append", default=[], type=named, metavar="NAME=JSON")
+    parser.add_argument("--seconds", type=float, default=30)
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    recorder = harness.Recorder("notebook", options.record)
+    n, c, h, w = map(int, options.shape.split(","))
+    if not options.json:
+        print("| contender | time | GFLOP/s | to the best | found in |\n|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        page_modules(Path(folder))
+        for group in (dense, sparse) if options.trials else (dense,):
+            for row in timed(group(n, c, h, w, options), options.rounds):
+                print(json.dumps(row) if options.json else line(row), flush=True)
+                name = row["name"].replace("`", "")
+                recorder.add(f"{h}x{w}", name, harness.pick(row, RECORDED))
 
 
 if __name__ == "__main__":
-    main()
+    harness.run(main)

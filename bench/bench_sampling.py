@@ -1,38 +1,54 @@
-"""How fast kernels are drawn and solved, and how well they use a budget.
+"""The sampler: its speed, its use of budgets, and the scale of the outputs of drawn kernels.
 
-    ./dev bench sampling [--json] [--count 2000] [--budget macs=0.5x,params=0.5x]
+    ./dev bench sampling [--count 2000] [--budget macs=0.5x,params=0.5x]
+    ./dev bench sampling --scale [--seeds 1000] [--worst 20] [--plain-softmax]
 
-Targets are ResNet-18's at 224x224 (examples/targets/resnet18.txt). The speed is that of the whole
-`canvas sample` process (drawing, hashing, printing), in processor seconds of one core, median and
-spread of five runs with different seeds. The published code draws 1.4 kernels a second at 5-25
-primitives and 8.7 at 5-12 (four of these shapes), its predecessor with a budget 6.6 at 3-12; that
-one uses 0.97 of its budget in the median over kernels that have a free variable, and 56 % of its
-kernels have none.
+Targets are ResNet-18's at 224x224 (examples/targets/resnet18.txt). The speed is that of the
+whole `canvas sample` process (drawing, hashing, printing), in processor seconds of one core,
+median and spread of five runs with different seeds. The published code draws 1.4 kernels a
+second at 5-25 primitives and 8.7 at 5-12 (four of these shapes), its predecessor with a budget
+6.6 at 3-12. Children (mutation, crossover) are made of solvable draws in this process.
 
-Children (mutation, crossover) are made of solvable draws in this process, from text to text; the
-share that differs and the share that fits the budget stand beside those of draws.
+--scale: for every seed s = 1, 2, ... the first kernel of `canvas sample --seed s` that fits the
+default budget, for ResNet-18's layers with H = W = 8. Its module starts with its own initial
+weights and reads 8 images of unit noise in float32. A kernel is in range if every layer's output
+has a standard deviation in [0.05, 20]. --plain-softmax removes `scale=` from every softmax.
 """
 
 from __future__ import annotations
 
 import argparse
+import collections
 import itertools
 import json
+import math
 import os
 import platform
+import re
 import resource
 import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
-from canvas import _core
+import harness
+import torch
+
+from canvas import KernelPack, _core, _testing
 
 TARGETS = Path(__file__).resolve().parents[1] / "examples/targets/resnet18.txt"
 CANVAS = Path(sys.executable).parent / "canvas"
 RANGES = ("5..12", "5..25")
 RUNS = 5
+LEAST, MOST = 0.05, 20.0
+BATCH, SIZE = 8, 8
+PART = 2  # images at once: the largest tensors have 2^25 elements for each
+
+
+# ---- speed --------------------------------------------------------------------------------------
 
 
 def seconds_of(command: list[str]) -> float:
@@ -57,7 +73,7 @@ def speed(primitives: str, count: int) -> dict[str, float]:
 def usage(primitives: str, count: int, budget: str) -> dict[str, float]:
     """Of `count` draws: equal ones, those with a free variable, and the budget they use."""
     targets = TARGETS.read_text()
-    dense = json.loads(_core.baseline(targets))
+    dense = json.loads(_testing.baseline(targets))
     share = float(budget.split("macs=")[1].split("x")[0])
     hashes, used, free, unsolved = set(), [], 0, 0
     for index in range(count):
@@ -117,42 +133,185 @@ def children(primitives: str, count: int, budget: str, parents: int) -> dict[str
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="time the sampler and the solver")
-    parser.add_argument("--json", action="store_true")
-    parser.add_argument("--count", type=int, default=2000)
-    parser.add_argument("--budget", default="macs=0.5x,params=0.5x")
-    options = parser.parse_args()
-    report: dict[str, object] = {
-        "version": _core.version(),
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
-        "budget": options.budget,
-    }
-    for primitives in RANGES:
-        report[primitives] = {
-            "kernels_per_second": speed(primitives, options.count),
-            **usage(primitives, min(options.count, 1000), options.budget),
-            **{
-                f"children_of_{parents}_{name}": value
-                for parents in (1, 2)
-                for name, value in children(
-                    primitives, min(options.count, 1000), options.budget, parents
-                ).items()
-            },
+# ---- scale --------------------------------------------------------------------------------------
+
+
+class Scale(NamedTuple):
+    """Standard deviations of one kernel's output over the layers."""
+
+    seed: int
+    pack: KernelPack
+    layers: tuple[float, ...]  # one per layer of different sizes
+
+    @property
+    def worst(self) -> float:
+        """The layer that is farthest from 1."""
+        return max(self.layers, key=distance)
+
+    @property
+    def in_range(self) -> bool:
+        return all(LEAST <= deviation <= MOST for deviation in self.layers)
+
+    @property
+    def gains(self) -> list[float]:
+        """What the initial weights are multiplied by, beside 1/sqrt(fan_in): one per weight."""
+        return [float(gain) for gain in re.findall(r"std = ([\d.e+-]+) /", self.pack.torch_code)]
+
+    @property
+    def ending(self) -> str:
+        """The last three primitives before the output, the last one first."""
+        nodes = {
+            name.strip(): right.partition(" : ")[0].split()
+            for line in self.pack.kernel.splitlines()
+            if "=" in line.partition("#")[0]
+            for name, _, right in [line.partition("=")]
         }
+        at = self.pack.kernel.split()[-1]
+        words: list[str] = []
+        while len(words) < 3 and at in nodes:
+            word, *rest = nodes[at]
+            words.append(word)
+            inputs = [name for name in rest if name in nodes]
+            if not inputs:
+                break
+            at = inputs[0]
+        return " < ".join(words)
+
+
+def distance(deviation: float) -> float:
+    return abs(math.log(deviation)) if 0 < deviation < math.inf else math.inf
+
+
+def small_targets() -> str:
+    """The layers of ResNet-18 on images of 8x8."""
+    lines = []
+    for line in TARGETS.read_text().splitlines():
+        if line.strip() and not line.startswith("#"):
+            name, cin, cout, _, _, *rest = line.split()
+            lines.append(" ".join([name, cin, cout, str(SIZE), str(SIZE), *rest]))
+    return "\n".join(lines) + "\n"
+
+
+def draw(seed: int, plain_softmax: bool = False) -> KernelPack:
+    """The first kernel of the seed's stream that has sizes under the default budget."""
+    targets = small_targets()
+    for index in range(1000):
+        drawn = _core.draw(targets, seed, index, "")
+        if drawn is None:
+            continue
+        try:
+            pack = KernelPack(_core.solve(drawn[0], targets, "macs=1x", f"G={drawn[1]}"))
+        except _core.NoSolution:
+            continue
+        if plain_softmax:
+            return KernelPack(re.sub(r"(= softmax .*?) scale=\S+", r"\1", pack.text))
+        return pack
+    raise RuntimeError(f"no kernel in 1000 draws of seed {seed}")
+
+
+@torch.no_grad()
+def measure(seed: int, plain_softmax: bool = False) -> Scale:
+    pack = draw(seed, plain_softmax)
+    generator = torch.Generator().manual_seed(seed)
+    found: dict[tuple[object, ...], float] = {}
+    for b in pack.module.BINDINGS:
+        sizes = tuple(value for key, value in b.items() if key != "name")
+        if sizes in found:
+            continue
+        kernel = pack.module(b["cin"], target=b["name"])
+        if pack.params:
+            kernel.reset_parameters(generator)
+        x = torch.randn(BATCH, b["cin"], b["h"], b["w"], generator=generator)
+        y = torch.cat([kernel(part) for part in x.split(PART)])
+        found[sizes] = y.double().std().item()
+    return Scale(seed, pack, tuple(found.values()))
+
+
+def measure_all(seeds: int, plain_softmax: bool = False) -> Iterator[Scale]:
+    return (measure(seed, plain_softmax) for seed in range(1, seeds + 1))
+
+
+def share(scales: list[Scale]) -> float:
+    return sum(scale.in_range for scale in scales) / len(scales)
+
+
+def report_of(scales: list[Scale]) -> dict[str, object]:
+    layers = [deviation for scale in scales for deviation in scale.layers]
+    gains = [gain for scale in scales for gain in scale.gains]
+    outside = collections.Counter(s.ending.split(" < ")[0] for s in scales if not s.in_range)
+    return {
+        "version": _core.version(),
+        "torch": torch.__version__,
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        "kernels": len(scales),
+        "in_range": share(scales),
+        "below_0.05": sum(min(s.layers) < LEAST for s in scales) / len(scales),
+        "above_20": sum(not max(s.layers) <= MOST for s in scales) / len(scales),
+        "below_0.001": sum(min(s.layers) < 1e-3 for s in scales) / len(scales),
+        "quantiles of all layers (1, 5, 50, 95, 99 %)": [
+            round(statistics.quantiles(layers, n=100)[q - 1], 4) for q in (1, 5, 50, 95, 99)
+        ],
+        "largest gain of a weight": max(gains),
+        "outside, by the last primitive": dict(outside.most_common()),
+    }
+
+
+# ---- the command --------------------------------------------------------------------------------
+
+
+def show_scale(options: argparse.Namespace, recorder: harness.Recorder) -> None:
+    torch.set_num_threads(1)
+    scales = list(measure_all(options.seeds, options.plain_softmax))
+    report = report_of(scales)
+    case = "drawn kernels, plain softmax" if options.plain_softmax else "drawn kernels"
+    names = {"kernels": "kernels", "in range": "in_range", "below 0.05": "below_0.05",
+             "above 20": "above_20", "below 0.001": "below_0.001"}  # fmt: skip
+    recorder.add("scale", case, {name: (report[key], "") for name, key in names.items()})
     if options.json:
-        print(json.dumps(report, indent=1))
+        print(json.dumps(report))
         return
-    print(f"canvas {report['version']} on {report['machine']}, budget {options.budget}")
+    for name, value in report.items():
+        print(f"{name:24} {value}")
+    print("\nseed  worst layer  output < what makes it < what makes that (its left input)")
+    outside = [scale for scale in scales if not scale.in_range]
+    for scale in sorted(outside, key=lambda s: -distance(s.worst))[: options.worst]:
+        print(f"{scale.seed:4}  {scale.worst:11.3g}  {scale.ending}")
+
+
+def show_speed(options: argparse.Namespace, recorder: harness.Recorder) -> None:
+    few = min(options.count, 1000)
+    print(f"canvas {_core.version()} on {platform.machine()}, {os.cpu_count()} cores, "
+          f"budget {options.budget}", file=sys.stderr)  # fmt: skip
     for primitives in RANGES:
-        row = report[primitives]
-        assert isinstance(row, dict)
-        rate = row.pop("kernels_per_second")
+        rate = speed(primitives, options.count)
+        row = usage(primitives, few, options.budget)
+        values = {name.replace("_", " "): (value, "") for name, value in row.items()}
+        values["kernels"] = (rate["median"], "per s")
+        recorder.add("speed", f"{primitives} primitives", values)
+        for parents in (1, 2):
+            found = children(primitives, few, options.budget, parents)
+            row |= {f"children_of_{parents}_{name}": value for name, value in found.items()}
+        if options.json:
+            print(json.dumps({"primitives": primitives, "kernels_per_second": rate, **row}))
+            continue
         spread = f"{rate['min']:,.0f} to {rate['max']:,.0f}"
         print(f"{primitives} primitives: {rate['median']:,.0f} kernels/s ({spread})")
         for name, value in row.items():
             print(f"  {name.replace('_', ' '):32} {value:,.3f}")
 
 
+def main() -> None:
+    parser = harness.parser(__doc__)
+    parser.add_argument("--count", type=int, default=2000)
+    parser.add_argument("--budget", default="macs=0.5x,params=0.5x")
+    parser.add_argument("--scale", action="store_true", help="the scale of outputs")
+    parser.add_argument("--seeds", type=int, default=1000)
+    parser.add_argument("--worst", type=int, default=20)
+    parser.add_argument("--plain-softmax", action="store_true")
+    options = parser.parse_args()
+    recorder = harness.Recorder("sampling", options.record)
+    (show_scale if options.scale else show_speed)(options, recorder)
+
+
 if __name__ == "__main__":
-    main()
+    harness.run(main)

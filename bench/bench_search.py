@@ -1,18 +1,17 @@
 """What each part of a search is worth: the search without it, at equal processor time.
 
     ./dev bench search [--seeds 5] [--cpu 150] [--arms all,norms,...] [--out runs/bench-search]
-                       [--epochs 4] [--verify 2] [--report FILE] [--table]
+                       [--epochs 4] [--verify 2] [--table]
 
-Arms: `all` is the search as it is by default; each of the others takes one part away (norms,
-rules of drawing, pre-tests, rungs, evolution), `none` all of them. A run is one search of the
-demo's task (resnet8 width 16 on digits-scattered, macs=0.3x) with its own seed, in a process of
-its own, ended by a callback once that process and its children have used --cpu seconds of the
-processor since the unchanged network and the controls, which all arms train, were done; a training
-that runs then is finished. The result of a run is the find that it chooses by its validation
-trainings, trained again from --verify seeds that no search has used: the mean of
-those accuracies on validation. Beside it: the processor seconds until a find reached 95 % on
-validation and did so again with another seed, the trainings that tried it counted. The test split
-is not looked at.
+`all` is the search with its defaults; each other arm removes one part (norms, rules of drawing,
+pre-tests, rungs, evolution), `none` all of them. A run is one search of the demo's task (resnet8
+width 16 on digits-scattered, macs=0.3x) with its own seed, in a process of its own. A callback
+ends it once that process and its children have used --cpu seconds of processor time after the
+unchanged network and the controls, which all arms train; a training that runs then is finished.
+The result of a run is the find that it chooses by validation, trained again from --verify fresh
+seeds: the mean of those validation accuracies. Beside it: the processor seconds until a find
+reached 95 % on validation twice, the trainings that tried it counted. The test split is not
+used.
 
 Each finished run is a line of OUT/runs.jsonl; what is there is not run again.
 """
@@ -24,7 +23,6 @@ import glob
 import json
 import math
 import os
-import platform
 import resource
 import statistics
 import subprocess
@@ -35,10 +33,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import harness
 import torch
 
 import canvas
-from canvas import _core
 from canvas.data import load_data
 from canvas.nn.network import Recipe, build_network
 from canvas.reporting.front import chosen_finds
@@ -114,11 +112,11 @@ def seconds_of(process: str) -> float:
 
 
 def search_for(arm: str, seed: int, options: argparse.Namespace, folder: Path) -> list[Ended]:
-    """Search until the processor time is used up; finds that were scored, in order."""
+    """Search until the processor time is used; scored finds, in order."""
     ended: list[Ended] = []
     start = 0.0  # when the last control was done
 
-    def tell(study: Study, candidate: Any) -> None:
+    def count(study: Study, candidate: Any) -> None:
         nonlocal start
         now = processor_seconds()
         if candidate.kind != "find":
@@ -139,7 +137,7 @@ def search_for(arm: str, seed: int, options: argparse.Namespace, folder: Path) -
         seed=seed,
         out=folder,
         fresh=True,
-        callbacks=[tell],
+        callbacks=[count],
         finalists=0,
         compile="no",
         workers=1,
@@ -215,7 +213,7 @@ def run(arm: str, seed: int, options: argparse.Namespace) -> Result:
 
 
 def finished(path: Path, question: dict[str, Any]) -> list[Result]:
-    """The runs that are there; what was run with other settings does not count."""
+    """The stored runs of these settings."""
     if not path.exists():
         return []
     lines = [json.loads(line) for line in path.read_text().splitlines() if line.endswith("}")]
@@ -282,16 +280,27 @@ def table(results: list[Result], arms: list[str]) -> str:
     return "\n".join(lines)
 
 
-def report(options: argparse.Namespace, text: str) -> str:
-    words = " ".join(f"--{name} {value}" for name, value in question_of(options).items() if value)
-    return (
-        "# What each part of a search is worth\n\n"
-        f"`./dev bench search --seeds {options.seeds} {words}`, canvas {_core.version()}, torch "
-        f"{torch.__version__}, Python {platform.python_version()}, {platform.machine()}, "
-        f"{os.cpu_count()} cores; {MODEL} of width {WIDTH} on {DATA}, {BUDGET}. A row is the "
-        "search without one part, at equal processor time; means over search seeds with their "
-        f"standard errors.\n\n{text}\n"
-    )
+def record(recorder: harness.Recorder, results: list[Result], arms: list[str]) -> None:
+    """Means over the seeds with their standard errors."""
+    whole = {result.seed: result.best for result in results if result.arm == "all"}
+    for arm in arms:
+        rows = [result for result in results if result.arm == arm]
+        if not rows:
+            continue
+        seeds = " ".join(f"{100 * row.best:.1f}" for row in rows)
+        lists = {"best find, verified": ([100 * row.best for row in rows], "%"),
+                 "finds scored": ([float(row.finds) for row in rows], ""),
+                 "difference to all": ([100 * (row.best - whole[row.seed]) for row in rows
+                                        if row.seed in whole and arm != "all"], "points")
+                 }  # fmt: skip
+        values: dict[str, tuple[Any, str]] = {f"seeds 1 to {len(rows)}": (seeds, "")}
+        spreads = {}
+        for column, (found, unit) in lists.items():
+            if found:
+                values[column] = (statistics.fmean(found), unit)
+            if len(found) > 1:
+                spreads[column] = statistics.stdev(found) / math.sqrt(len(found))
+        recorder.add("parts", "nothing" if arm == "all" else arm, values, spreads)
 
 
 def _arms(text: str) -> list[str]:
@@ -302,7 +311,7 @@ def _arms(text: str) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="the search without each of its parts")
+    parser = harness.parser(__doc__)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--cpu", type=float, default=150.0, help="processor seconds of a search")
     parser.add_argument("--arms", type=_arms, default=list(ARMS))
@@ -310,7 +319,6 @@ def main() -> None:
     parser.add_argument("--images", type=int, default=None, help="at most so many images")
     parser.add_argument("--verify", type=int, default=2, help="fresh seeds for the best find")
     parser.add_argument("--out", type=Path, default=Path("runs/bench-search"))
-    parser.add_argument("--report", type=Path, help="write the table there, too")
     parser.add_argument("--table", action="store_true", help="run nothing: what is there")
     parser.add_argument("--one", help=argparse.SUPPRESS)  # ARM:SEED, in the child
     options = parser.parse_args()
@@ -318,13 +326,17 @@ def main() -> None:
     if options.one:
         run_one(options)
         return
+    recorder = harness.Recorder("search", options.record)
     if not options.table:
         run_missing(options)
-    text = table(finished(options.out / "runs.jsonl", question_of(options)), options.arms)
-    print(text)
-    if options.report is not None:
-        options.report.write_text(report(options, text))
+    results = finished(options.out / "runs.jsonl", question_of(options))
+    if options.json:
+        for result in results:
+            print(json.dumps(asdict(result)))
+    else:
+        print(table(results, options.arms))
+    record(recorder, results, options.arms)
 
 
 if __name__ == "__main__":
-    main()
+    harness.run(main)

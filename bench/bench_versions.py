@@ -1,18 +1,18 @@
-"""What a change of the compiler does to the code of default schedules: two builds by turns.
+"""What a change of the compiler does to the code of default schedules: two builds in turns.
 
     ./dev bench versions OLD [NEW] [--sampled 300] [--only KIND] [--word WORD]
     ./dev bench versions OLD [NEW] --isa avx512|avx2
 
-OLD and NEW are `canvas` executables, as of another checkout; NEW is build/canvas where it is not
-given. Programs are those of `./dev bench defaults`, all of them or of one KIND, with --sampled the
-kernels drawn for the layers of ResNet-18. Those whose C is the same in both are counted; of the
-others both shared objects are loaded into one process and take turns of six milliseconds on one
-thread. A time is the least of all turns, thread processor time; what constant weights make is
-prepared beforehand. Both outputs are compared before. A factor above 1: the new one is faster.
+OLD and NEW are `canvas` executables, as of another checkout; NEW is build/canvas by default.
+Programs are those of `./dev bench defaults`, all or of one KIND; with --sampled the kernels
+drawn for the layers of ResNet-18. Programs with the same C in both are counted. Of the others
+both shared objects are loaded into one process and take turns of six milliseconds on one thread.
+A time is the minimum of all turns, thread processor time; constants are prepared beforehand.
+Both outputs are compared first. A factor above 1: the new one is faster.
 
-With --isa nothing runs: the cases of `./dev bench native`, with their hand and their default
-schedules, are compiled to assembly for that instruction set, and those are named whose assembly
-differs. So a table that was measured on a machine with it is known to stand, row by row.
+With --isa nothing runs: the cases of `./dev bench native`, with their hand and default schedules,
+are compiled to assembly for that instruction set, and those whose assembly differs are named. So a
+table that was measured on another machine is known to hold, row by row.
 """
 
 from __future__ import annotations
@@ -29,12 +29,14 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import defaults_code as code
-import defaults_kinds
-import defaults_sampled
+import cases as programs_of
+import compiled_program as code
+import contenders
+import harness
 import numpy as np
 from native_cases import LANES, Case, cases
 
@@ -48,14 +50,14 @@ Row = dict[str, Any]
 def programs(only: str | None, sampled: int) -> Iterator[tuple[str, str]]:
     """(name, text) of each."""
     if sampled:
-        yield from defaults_sampled.programs(sampled)
+        yield from programs_of.drawn_programs(sampled)
     else:
-        yield from defaults_kinds.programs(only)
+        yield from programs_of.programs(only)
 
 
 @dataclass
 class Build:
-    """One `canvas` and where what it writes goes."""
+    """One `canvas` and the folder for its files."""
 
     canvas: Path
     folder: Path
@@ -69,7 +71,7 @@ class Build:
         return path
 
     def loaded(self, program: Path, text: str, arrays: code.Arrays) -> code.Code:
-        """By the header which arguments its functions take."""
+        """With the arguments that the header declares."""
         header = self.written(program, ".h").read_text()
         library = ctypes.CDLL(str(self.written(program, ".so")))
         inputs, outputs = _core.signature(text)
@@ -94,7 +96,7 @@ class Build:
 
 
 def difference(a: code.Arrays, b: code.Arrays) -> float:
-    """The largest one, of the largest value."""
+    """The largest difference, relative to the largest value."""
     worst = 0.0
     for x, y in zip(a, b):
         most = max(float(np.abs(x.astype("f8")).max(initial=0)), 1e-30)
@@ -103,14 +105,10 @@ def difference(a: code.Arrays, b: code.Arrays) -> float:
 
 
 def turns(calls: list[code.Call], count: int) -> list[list[float]]:
-    """Seconds of a call, by build and turn; each begins half of the turns."""
-    times = [max(1, round(TURN / max(code.once(call), 1e-6))) for call in calls]
-    taken: list[list[float]] = [[] for _ in calls]
-    for turn in range(count):
-        for i in range(len(calls)) if turn % 2 else reversed(range(len(calls))):
-            calls[i]()
-            taken[i].append(code.once(calls[i], times[i]))
-    return taken
+    """Seconds of a call, by build and turn."""
+    timers = {str(i): partial(code.once, call) for i, call in enumerate(calls)}
+    taken = contenders.turns(timers, count, slice_s=TURN, warm=0, least_warm=1, slow=math.inf)
+    return list(taken.values())
 
 
 def measure(name: str, text: str, builds: list[Build], count: int) -> Row | None:
@@ -180,7 +178,7 @@ def summary(rows: list[Row], same: int) -> str:
     wrong = len(rows) - len(factors)
     words = f"{same} programs have the same code; {len(factors)} another"
     if factors:
-        mean = defaults_sampled.geometric(factors)
+        mean = harness.geometric(factors)
         words += f": {mean:.3f} times as fast in the geometric mean, "
         words += f"{statistics.median(factors):.2f} in the median, least {min(factors):.2f}, "
         words += f"most {max(factors):.2f}; of all "
@@ -188,29 +186,47 @@ def summary(rows: list[Row], same: int) -> str:
     return words + (f"; {wrong} not compared" if wrong else "")
 
 
+RECORDED = {"old": ("old_us", "us"), "new": ("new_us", "us"), "factor": ("factor", "times")}
+
+
 def options() -> argparse.Namespace:
-    raw = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser("./dev bench versions", None, __doc__, formatter_class=raw)
+    parser = harness.parser(__doc__)
     parser.add_argument("old", type=Path)
     parser.add_argument("new", type=Path, nargs="?", default=code.ROOT / "build" / "canvas")
     parser.add_argument("--sampled", type=int, default=0, metavar="COUNT")
-    parser.add_argument("--only", choices=list(defaults_kinds.KINDS))
+    parser.add_argument("--only", choices=list(programs_of.KINDS))
     parser.add_argument("--isa", choices=list(LANES))
     parser.add_argument("--turns", type=int, default=12)
-    parser.add_argument("--json", action="store_true")
     parser.add_argument("--word", action="append", default=[], dest="words")
     given = parser.parse_args()
-    if given.isa and (given.only or given.sampled or given.json):
-        parser.error("--isa is of the cases of bench native: no --only, --sampled or --json")
+    if given.isa and (given.only or given.sampled or given.json or given.record):
+        parser.error("--isa is of the cases of bench native: no --only, --sampled or results")
     return given
+
+
+def show(given: argparse.Namespace, builds: list[Build], recorder: harness.Recorder) -> None:
+    rows, same = [], 0
+    table = "sampled" if given.sampled else given.only or "all kinds"
+    for name, text in programs(given.only, given.sampled):
+        if not all(word in name for word in given.words):
+            continue
+        row = measure(name, text, builds, given.turns)
+        if row is None:
+            same += 1
+            continue
+        rows.append(row)
+        print(json.dumps(row) if given.json else line(row), flush=True)
+        recorder.add(table, name, harness.pick(row, RECORDED))
+    if not given.json:
+        print(summary(rows, same))
 
 
 def main() -> None:
     given = options()
+    recorder = harness.Recorder("versions", given.record)
     for path in (given.old, given.new):
         if not os.access(path, os.X_OK) or not path.is_file():
             sys.exit(f"versions: '{path}' is no executable")
-    rows, same = [], 0
     with tempfile.TemporaryDirectory() as folder:
         builds = []
         for name, canvas in (("old", given.old), ("new", given.new)):
@@ -219,22 +235,12 @@ def main() -> None:
         if given.isa:
             others, count = other_assembly(builds, given.isa, given.words)
             print(*others, f"{count - len(others)} of {count} have the same assembly", sep="\n")
-            return
-        for name, text in programs(given.only, given.sampled):
-            if not all(word in name for word in given.words):
-                continue
-            row = measure(name, text, builds, given.turns)
-            if row is None:
-                same += 1
-                continue
-            rows.append(row)
-            print(json.dumps(row) if given.json else line(row), flush=True)
-    if not given.json:
-        print(summary(rows, same))
+        else:
+            show(given, builds, recorder)
 
 
 if __name__ == "__main__":
     try:
-        main()
+        harness.run(main)
     except ValueError as error:
         sys.exit(f"versions: {error}")

@@ -1,16 +1,16 @@
-"""Winograd's convolution against the direct one, both by hand and by default, on one core.
+"""Winograd's convolution against the direct one, by hand and by default, on one core.
 
-    ./dev bench winograd [--json] [--isa ISA] [--rounds N] [--batch N,N] [WORD...]
+    ./dev bench winograd [--isa ISA] [--rounds N] [--batch N,N] [--errors] [WORD...]
 
-The 3x3 convolutions of ResNet-18 after the edit `winograd Y 4`, weights transformed beforehand, as
-oneDNN's are; `ratio` is how many times faster than our direct convolution (the hand schedule of
-`./dev bench native`). Contenders take turns in one process, timed by the thread's processor time;
-each is compared with the direct one before. WORDs choose cases whose names hold them.
+The 3x3 convolutions of ResNet-18 after the edit `winograd Y 4`, weights transformed beforehand
+as oneDNN's are. Columns are times faster than our direct convolution (the hand schedule of
+`./dev bench native`). Contenders take turns in one process, timed by the thread's processor
+time; each is compared with the direct one before. --errors compares with fp64 instead. WORDs
+choose cases whose names hold them.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import statistics
@@ -20,12 +20,13 @@ from typing import Any
 os.environ["OMP_NUM_THREADS"] = "1"
 
 import bench_native
-import native_onednn
+import harness
 import numpy as np
+from bench_native import Compiler
+from contenders import WRONG, Chain, Speed, Timer, aligned, build, native, turns
+from harness import pick
 from native_cases import BY_HAND, DENSE, Hand, conv_arrays, packed
-from native_onednn import Chain, Speed
 from native_programs import Conv, constant, conv
-from native_worker import Compiler, Timer, aligned, native, turns
 
 SHAPES = ("3x3 64@56", "3x3 128@28", "3x3 256@14", "3x3 512@7")
 ISAS = ("avx512", "avx2")
@@ -67,7 +68,7 @@ class Case:
             self.wanted = made.copy()
         error = np.abs(made - self.wanted).max() / np.abs(self.wanted).max()
         self.worst[name] = float(error)
-        if not error < 1e-4:
+        if not error < WRONG:
             raise RuntimeError(f"{name} is wrong by {error:.2g} of the largest value")
 
     def add(self, name: str, program: str, hand: Hand | None, block: int) -> None:
@@ -123,7 +124,12 @@ def line(row: dict[str, Any]) -> str:
     return f"| {' | '.join([*cells, format(row['error'], '.1e')])} |"
 
 
-def errors(compiler: Compiler, speed: Speed, channels: int) -> str:
+RECORDED = {"direct": ("direct_us", "us"), "winograd": ("winograd", "times"),
+            "by default": ("winograd_default", "times"), "oneDNN": ("onednn", "times"),
+            "its Winograd": ("onednn_winograd", "times"), "error": ("error", "")}  # fmt: skip
+
+
+def errors(compiler: Compiler, speed: Speed, channels: int) -> dict[str, float]:
     """Largest errors relative to the largest value, beside the sum in fp64; numbers are normal."""
     import torch
 
@@ -131,35 +137,44 @@ def errors(compiler: Compiler, speed: Speed, channels: int) -> str:
     image, w = arrays = conv_arrays(c)
     x, k = torch.from_numpy(image).permute(0, 3, 1, 2).double(), torch.from_numpy(w).double()
     wanted = torch.nn.functional.conv2d(x, k, padding=1).permute(0, 2, 3, 1).numpy()
-    program, cells = constant(conv(c, 16), 1), [str(channels)]
-    for text in (program, edited(program, 2), edited(program, 4)):
+    program, found = constant(conv(c, 16), 1), {}
+    texts = {"direct": program, "tiles of 2": edited(program, 2), "tiles of 4": edited(program, 4)}
+    for name, text in texts.items():
         out = aligned(np.full(wanted.shape, np.nan, np.float32))
         function, given = compiler.function("errors", text, None, packed(arrays, 16))
         native(speed, function, given, out)(1)
-        cells.append(f"{np.abs(out - wanted).max() / np.abs(wanted).max():.1e}")
-    return f"| {' | '.join(cells)} |"
+        found[name] = float(np.abs(out - wanted).max() / np.abs(wanted).max())
+    return found
+
+
+def show_errors(compiler: Compiler, speed: Speed, recorder: harness.Recorder) -> None:
+    print("| channels | direct | tiles of 2 | tiles of 4 |\n|---|---|---|---|")
+    for channels in (64, 256, 512):
+        found = errors(compiler, speed, channels)
+        cells = [f"{error:.1e}" for error in found.values()]
+        print(f"| {' | '.join([str(channels), *cells])} |", flush=True)
+        values = {name: (error, "") for name, error in found.items()}
+        recorder.add("errors", f"{channels} channels", values)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", action="store_true", help="one object per case")
+    parser = harness.parser(__doc__)
     parser.add_argument("--isa", choices=ISAS, default="avx512")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--batch", default="1,10")
     parser.add_argument("--errors", action="store_true", help="errors instead of times")
     parser.add_argument("words", nargs="*", metavar="WORD")
     options = parser.parse_intermixed_args()
-    if bench_native.NEEDS[options.isa] not in bench_native.flags():
+    if bench_native.NEEDS[options.isa] not in harness.flags():
         print(f"skipped: this machine has no {options.isa}")
         return
+    recorder = harness.Recorder("winograd", options.record)
     folder = bench_native.FOLDER
     folder.mkdir(parents=True, exist_ok=True)
-    library, _ = native_onednn.build(folder)
+    library, _ = build(folder)
     compiler, speed = Compiler(folder, options.isa), Speed(library)
     if options.errors:
-        print("| channels | direct | tiles of 2 | tiles of 4 |\n|---|---|---|---|")
-        for channels in (64, 256, 512):
-            print(errors(compiler, speed, channels), flush=True)
+        show_errors(compiler, speed, recorder)
         return
     if not options.json:
         print("| case | batch | direct | winograd | by default | oneDNN | its Winograd | error |")
@@ -169,7 +184,8 @@ def main() -> None:
             if all(word in f"{name} b{batch}" for word in options.words):
                 row = Case(name, batch, options.isa, compiler, speed).row(options.rounds)
                 print(json.dumps(row) if options.json else line(row), flush=True)
+                recorder.add(options.isa, f"{name} b{batch}", pick(row, RECORDED))
 
 
 if __name__ == "__main__":
-    main()
+    harness.run(main)

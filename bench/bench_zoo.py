@@ -1,14 +1,14 @@
 """Models that other people wrote, of torchvision and timm, against onnxruntime and OpenVINO.
 
-    ./dev bench zoo [--json] [--size N] [--rounds N] [NAME...]
+    ./dev bench zoo [--size N] [--rounds N] [NAME...]
 
-One image, fp32, one thread, default schedules. A NAME is a model of torchvision, or, with "timm:"
-before it, of timm; without any all those that docs/reports/whole-networks.md lists are taken.
-Weights are random: initial ones, with statistics of normalisations as training leaves them. Every
-model has a process of its own, in which the engines take turns as in `./dev bench network`, and
-what they give is compared with double precision before. `compiled` is canvas.compile with an empty
-cache, PyTorch's export included. Beside bench/requirements-network.txt the models are wanted:
-`pip install --no-deps -r bench/requirements-zoo.txt`.
+One image, fp32, one thread, default schedules. A NAME is a model of torchvision or, with "timm:"
+before it, of timm; without any, all models of docs/reports/whole-networks.md are taken. Weights
+are random; statistics of normalisations are as training leaves them. Every model has a process
+of its own, in which the engines take turns as in `./dev bench network` after a comparison with
+double precision. `compiled` is canvas.compile with an empty cache, PyTorch's export included.
+The models need `pip install --no-deps -r bench/requirements-zoo.txt`, the peers
+bench/requirements-network.txt.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ import time
 import types
 from pathlib import Path
 from typing import Any
+
+import harness
 
 NAMES = """
 alexnet convnext_tiny densenet121 efficientnet_b0 googlenet inception_v3 maxvit_t mnasnet1_0
@@ -44,7 +46,7 @@ Row = dict[str, Any]
 
 
 def load(name: str) -> Any:
-    """torchvision's own operators are not wanted: those of a build for CUDA do not load."""
+    """torchvision's own operators are defined but not loaded: those of CUDA builds fail."""
     import torch
 
     library = torch.library.Library("torchvision", "FRAGMENT")
@@ -64,7 +66,7 @@ def load(name: str) -> Any:
 
 
 def lively(model: Any) -> Any:
-    """What is zero at the beginning, as the last layer of some, is not."""
+    """Random values where weights begin as zeros, as in the last layer of some."""
     import torch
     from network_cases import trained
 
@@ -77,19 +79,20 @@ def lively(model: Any) -> Any:
 
 
 def measure(name: str, size: int, rounds: int) -> Row:
-    import network_peers
     import torch
-    from network_worker import prepared, ratios, spread, turns
+    from harness import spread
+    from network_worker import PEERS as ENGINES
+    from network_worker import native, prepared, ratios, turns
 
     torch.set_num_threads(1)
     row: Row = {"name": name, "size": size, "errors": {}, "difference": {}}
     model = lively(load(name))
     image = torch.randn(1, 3, size, size, generator=torch.Generator().manual_seed(1))
-    peers = {name: network_peers.PEERS[name] for name in PEERS}
+    peers = {name: ENGINES[name] for name in PEERS}
     with torch.no_grad(), tempfile.TemporaryDirectory() as folder:
         os.environ["CANVAS_CACHE"] = f"{folder}/cache"
         start = time.perf_counter()
-        network_peers.native(None)(model, image, 1, Path(folder))
+        native(None)(model, image, 1, Path(folder))
         row["compiled"] = time.perf_counter() - start
         options = types.SimpleNamespace(log=None, winograd=False, threads=1, folder=folder)
         engines = prepared(model, image, row, options, peers=peers)
@@ -114,16 +117,16 @@ def of_process(name: str, options: argparse.Namespace) -> Row:
     command = [sys.executable, __file__, "--one", name, "--size", str(size)]
     setting = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     try:
-        told = subprocess.run(
+        done = subprocess.run(
             [*command, "--rounds", str(options.rounds)],
             env=setting, capture_output=True, text=True, timeout=LIMIT,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         return {"name": name, "size": size, "errors": {"model": f"not done in {LIMIT} s"}}
-    lines = [line for line in told.stdout.splitlines() if line.startswith('{"name"')]
+    lines = [line for line in done.stdout.splitlines() if line.startswith('{"name"')]
     if lines:
         return json.loads(lines[-1])
-    last = (told.stderr.strip().splitlines() or ["nothing was said"])[-1]
+    last = (done.stderr.strip().splitlines() or ["no message"])[-1]
     return {"name": name, "size": size, "errors": {"model": last[:300]}}
 
 
@@ -153,10 +156,19 @@ def summary(rows: list[Row]) -> str:
     )
 
 
+def record(recorder: harness.Recorder, row: Row) -> None:
+    engines = ("canvas", *PEERS)
+    values: dict[str, tuple[Any, str]] = {name: (row.get(f"{name} ms"), "ms") for name in engines}
+    values |= {"ratio": (row.get("ratio"), "times"), "compiled": (row.get("compiled"), "s")}
+    spreads = {
+        name: row[f"{name} spread"] for name in (*engines, "ratio") if f"{name} spread" in row
+    }
+    recorder.add("models", row["name"], values, spreads)
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = harness.parser(__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="models, all of the report's")
-    parser.add_argument("--json", action="store_true", help="one object per model")
     parser.add_argument("--size", type=int, help="of the square image (224; 299 of Inception)")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--one", help=argparse.SUPPRESS)
@@ -164,6 +176,7 @@ def main() -> None:
     if options.one:
         print(json.dumps(measure(options.one, options.size, options.rounds)), flush=True)
         os._exit(0)  # engines with threads of their own have crashed at the end
+    recorder = harness.Recorder("zoo", options.record)
     rows = []
     if not options.json:
         print(f"| model | image | canvas ms | {' | '.join(PEERS)} | ratio | compiled s |")
@@ -171,9 +184,10 @@ def main() -> None:
     for name in options.names or NAMES:
         rows.append(of_process(name, options))
         print(json.dumps(rows[-1]) if options.json else line(rows[-1]), flush=True)
+        record(recorder, rows[-1])
     if not options.json:
         print(summary(rows))
 
 
 if __name__ == "__main__":
-    main()
+    harness.run(main)

@@ -2,22 +2,21 @@
 //
 //     candidates_speed COUNT CACHE [screen]
 //
-// The candidates are drawn, with a fixed seed, from a family of schedules of one matrix product that takes
-// about a millisecond. Wall time per candidate: to bind and write it as C; to compile it, in files of 20; to
-// load, check and time what is compiled; and all of it as batch_run does it, which compiles while it
-// measures. `screen`: the same with the compiler that is quickest, and samples as those of a search
-// (tune/search_open.c): twenty at most, of slow candidates five; with the word `screen` that alone, and its
-// processor time, compilers included. CACHE is an empty
-// folder.
+// Candidates are drawn with a fixed seed from a family of schedules of a matrix product of about a
+// millisecond. Wall time per candidate: bind it and write C; compile it, 20 to a file; load, check
+// and time it; and all of that by batch_run, which compiles while it measures. `screen` is the same
+// with the fastest compiler and the samples of a search: at most twenty, five of slow candidates.
+// The word `screen` runs that alone and adds its processor time, compilers included. CACHE is an
+// empty folder.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
+#include "../tests/c/emit_tree.h"
 #include "../tests/c/random_edit.h"
 #include "base/buf.h"
-#include "emit/emit.h"
 #include "run/batch.h"
 #include "run/cache.h"
 
@@ -65,7 +64,7 @@ static int pick(struct random *r, const int *values) {
   return values[edit_below(r, count)];
 }
 
-// A legal member; each draw is tried until one is.
+// A legal member: draws until one is legal.
 static struct loop_tree *draw(struct candidates *c, struct random *r, struct schedule *family) {
   struct loop_tree *tree;
   for (;;) {
@@ -88,7 +87,7 @@ static void write_all(struct candidates *c, int first) {
     snprintf(c->names[i], sizeof c->names[i], "candidate_%d", first + i);
     const struct emit_options emit = {.function = c->names[i]};
     c->texts[i].length = 0;
-    must(emit_c(&ctx, tree, &emit, &c->texts[i]) == CANVAS_OK, "emit");
+    must(emit_tree(&ctx, tree, &emit, &c->texts[i]) == CANVAS_OK, "emit");
     c->list[i] = (struct batch_candidate){c->texts[i].text, c->names[i], NULL, false};
     loop_tree_free(tree);
   }
@@ -146,7 +145,7 @@ static int ascending(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-// Wall time of batch_run and what it found, as members of the JSON object.
+// Wall time and results of batch_run, as members of the JSON object.
 static void print_run(struct candidates *c, const char *name, bool early) {
   double start = clock_wall();
   run_all(c, early);
@@ -162,7 +161,7 @@ static double seconds_of(struct timeval t) {
   return (double)t.tv_sec + 1e-6 * (double)t.tv_usec;
 }
 
-// Of this process and all that it has waited for.
+// Processor seconds of this process and of children that it has waited for.
 static double processor_seconds(void) {
   static const int whose[] = {RUSAGE_SELF, RUSAGE_CHILDREN};
   double sum = 0;
@@ -201,7 +200,7 @@ int main(int count, char **words) {
   printf("{\"candidates\": %d, \"write_ms\": %.2f, \"compile_ms\": %.2f", candidates,
          ms * (written - start), ms * (compiled - written));
   print_run(&c, "measure", false);
-  write_all(&c, candidates);  // names go on, so that the cache has nothing of these
+  write_all(&c, candidates);  // new names, which the cache does not hold
   print_run(&c, "all", false);
   compiler_close(c.compiler);
   c.compiler = open_compiler(words[2], true);

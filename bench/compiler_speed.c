@@ -2,9 +2,9 @@
 //
 //     compiler_speed PROGRAM SCHEDULE|default CACHE [VALUES]
 //
-// Each step is repeated for a fixed processor time, five times; a rate is the median of the five, in
-// calls per second. An edit is one split, mark or reorder with the check of the whole after it; that
-// it was rejected counts, too. `compile` is the wall time of an installed compiler per candidate:
+// Each step is repeated for a fixed processor time, five times; a rate is the median of the five,
+// in calls per second. An edit is one split, mark or reorder and the check of the whole schedule;
+// rejected edits count, too. `compile` is the wall time of an installed compiler per candidate:
 // variants of the schedule (random legal edits with a fixed seed), ten to a file, none cached.
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,9 +13,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../tests/c/emit_tree.h"
 #include "../tests/c/random_edit.h"
 #include "base/buf.h"
-#include "emit/emit.h"
 #include "explain/explain.h"
 #include "run/cache.h"
 #include "run/compiler.h"
@@ -54,7 +54,7 @@ static void edit_once(struct subject *s) {
 
 static void emit_once(struct subject *s) {
   struct buf text = {0};
-  must(emit_c(&ctx, s->tree, NULL, &text) == CANVAS_OK, "emit");
+  must(emit_tree(&ctx, s->tree, NULL, &text) == CANVAS_OK, "emit");
   buf_free(&text);
 }
 
@@ -92,7 +92,7 @@ static double rate_of(void (*step)(struct subject *), struct subject *s) {
   return rates[ROUNDS / 2];
 }
 
-// Some legal edits away from the schedule; the schedule itself where there are none.
+// The schedule after some legal edits; the schedule itself if none is legal.
 static struct loop_tree *variant(struct subject *s) {
   struct loop_tree *tree;
   for (int tries = 0; tries < 40; tries++) {
@@ -118,8 +118,8 @@ static double compile_seconds(struct subject *s, const char *cache) {
     struct loop_tree *tree = variant(s);
     snprintf(names[i], sizeof names[i], "candidate_%d", i);
     struct emit_options emit = {.function = names[i]};
-    must(emit_c(&ctx, tree, &emit, &texts[i]) == CANVAS_OK, "emit");
-    sources[i] = (struct source){texts[i].text, names[i], pointers};
+    must(emit_tree(&ctx, tree, &emit, &texts[i]) == CANVAS_OK, "emit");
+    sources[i] = (struct source){texts[i].text, names[i], pointers, NULL, 0};
     loop_tree_free(tree);
   }
   double start = seconds_of(CLOCK_MONOTONIC);

@@ -1,6 +1,4 @@
-"""The operators of `./dev bench cost`: CASES, with which the formula was made, and HELD_OUT, to
-which it was never fitted.
-"""
+"""The operators of `./dev bench cost`: those that the formula was fitted to, and held-out ones."""
 
 from __future__ import annotations
 
@@ -24,7 +22,7 @@ class Case:
 
 
 def points(words: str) -> Case:
-    """All inputs but the first are weights, prepared before they are timed."""
+    """All inputs but the first are constant weights, packed beforehand."""
 
     def program() -> str:
         text: str = operator(words)()

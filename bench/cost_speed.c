@@ -1,12 +1,12 @@
-// What schedules are predicted to take and what they take, for bench_cost.py: a line of JSON each.
+// Predicted and measured time of schedules, for bench_cost.py: a line of JSON each.
 //
 //     cost_speed default|points|predict|measure FOLDER MOST
 //
-// FOLDER holds `program`, the program whose inputs and outputs count, and 0.schedule, 1.schedule, ...; one of
-// another program, after edits, has N.program beside it. Those that are not legal are passed over, no more
-// than MOST are taken. `measure`: each is compiled, checked and timed twice, as screening does it and with
-// all samples. `default` writes default.schedule and default.program; `points` writes so many random
-// points of the sketches of the program, with a fixed seed.
+// FOLDER holds `program`, which defines inputs and outputs, and 0.schedule, 1.schedule, ...;
+// N.program is the edited program of N.schedule, if it has one. At most MOST legal schedules are
+// used. `measure` compiles, checks and times each twice, as screening does and with all samples.
+// `default` writes default.schedule and default.program; `points` writes MOST random points of the
+// program's sketches, with a fixed seed.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +56,7 @@ static canvas_program *program_at(const char *folder, const char *name) {
   return program;
 }
 
-// False where there is no such schedule; bound NULL: it is not legal.
+// False if there is no such schedule; bound NULL if it is illegal.
 static bool entry_read(const char *folder, int at, const canvas_program *whole,
                        const canvas_machine *machine, struct entry *c) {
   struct buf text = {0};

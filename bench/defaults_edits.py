@@ -1,33 +1,29 @@
-"""Hand schedules of bench/native and random edits of them, beside the default schedule.
+"""`./dev bench defaults --edits N`: random edits of a schedule beside the default schedule.
 
-An edit draws the block that weights are packed in, a number of the schedule, the order of two
-loops around the tile, or a mark of a reduction. Edits that the core rejects do not count, nor do
-those that give the same code. Those whose tile cannot win by the numbers of `canvas schedule
-explain` (fewer sums than a multiply-add takes cycles, or half more than there are registers) or
-whose code is three times as long are not compiled; all others are, many at once
-(defaults_many.py), and the best three are compiled alone and timed by turns with the default and
-the hand schedule, on the same arrays. The default is of the same operator, its weights prepared
-beforehand as those of the hand schedule are packed. Rows go to build/defaults/edits.jsonl as they
-come; --again times the best from there beside the default of today.
+Edits (edit_trials.py) are of the hand schedules of bench/native, or, with --only, of the default
+schedule itself: of operators without a hand schedule and of the kernels of examples/kernels.
+Edits that the core rejects or that give the same code do not count. Those whose tile cannot win
+are not compiled: fewer sums than a multiply-add takes cycles, half more than there are
+registers, or code three times as long. The best three are compiled alone and timed in turns with
+the default on the same arrays; weights are packed beforehand. Rows go to build/defaults; --again
+times the stored best.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import random
 import re
 import statistics
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import machines
 import native_cases
 import numpy as np
 import torch
-from defaults_code import (
+from cases_operators import Case as Operator
+from compiled_program import (
     BUILD,
     ROOT,
     Arrays,
@@ -37,16 +33,17 @@ from defaults_code import (
     compiled,
     explained,
     in_turns,
+    narrowed,
+    random_inputs,
     ratio,
+    this_machine,
 )
-from defaults_many import Candidate, Tries
+from edit_trials import Candidate, Tries, edits
 from native_cases import Case
 from native_programs import constant, filled
 
 from canvas import _core
 
-BLOCKS = {"avx512": (16, 32, 48, 64), "avx2": (8, 16, 24, 32)}
-NUMBERS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 48, 64, 96, 128)
 FINALISTS = 3
 UNITS = {"k": 1e3, "M": 1e6, "G": 1e9}
 COLUMNS = ("in code", "registers")
@@ -59,74 +56,6 @@ def hand(case: Case, isa: str) -> Candidate:
     given = case.hands[isa]
     text = (ROOT / "bench" / "native" / f"{given.schedule}.schedule").read_text()
     return Candidate(given.block, filled(text, given.values), "hand")
-
-
-def edit_number(trial: Candidate, rng: random.Random) -> Candidate | None:
-    names = sorted(set(re.findall(r"\b(\w+):\d+", trial.schedule)))
-    if not names:
-        return None
-    name, number = rng.choice(names), rng.choice(NUMBERS)
-    text = re.sub(rf"\b{name}:\d+", f"{name}:{number}", trial.schedule)
-    return replace(trial, schedule=text, what=f"{trial.what}, {name}={number}")
-
-
-def edit_order(trial: Candidate, rng: random.Random) -> Candidate | None:
-    """Two neighbours of a line change places."""
-    lines = trial.schedule.splitlines()
-    rows = [i for i, line in enumerate(lines) if line.count(",") and line.rstrip().endswith("=>")]
-    if not rows:
-        return None
-    row = rng.choice(rows)
-    indent = re.match(r" *", lines[row])
-    loops = [loop.strip() for loop in lines[row].replace("=>", "").split(",")]
-    at = rng.randrange(len(loops) - 1)
-    loops[at], loops[at + 1] = loops[at + 1], loops[at]
-    lines[row] = f"{indent[0] if indent else ''}{', '.join(loops)} =>"
-    what = f"{trial.what}, {loops[at].split(':')[0]} before {loops[at + 1].split(':')[0]}"
-    return replace(trial, schedule="\n".join(lines) + "\n", what=what)
-
-
-def edit_unroll(trial: Candidate, rng: random.Random) -> Candidate | None:
-    reduced = re.findall(r"// *(.*)", trial.schedule)
-    names = [name.strip() for part in reduced for name in part.split(",") if "/" not in name]
-    if not names:
-        return None
-    name = rng.choice(names)
-    marked = re.search(rf"\b{name}:unroll", trial.schedule)
-    pattern, new = (rf"\b{name}:unroll", name) if marked else (rf"\b{name}\b(?=,| =>)", "")
-    text = re.sub(pattern, new or f"{name}:unroll", trial.schedule, count=1)
-    return replace(
-        trial, schedule=text, what=f"{trial.what}, {name} {'not ' * bool(marked)}unrolled"
-    )
-
-
-def edit_block(trial: Candidate, rng: random.Random, isa: str) -> Candidate | None:
-    if not trial.block:
-        return None
-    block = rng.choice(BLOCKS[isa])
-    return replace(trial, block=block, what=f"{trial.what}, block {block}")
-
-
-def edits(first: Candidate, count: int, isa: str, seed: int) -> Iterator[Candidate]:
-    """One to three edits each, no two alike."""
-    rng, seen = random.Random(seed), {(first.block, first.schedule)}
-    for _ in range(20 * count):
-        trial: Candidate | None = first
-        for _ in range(rng.choice((1, 1, 2, 2, 3))):
-            kind = rng.randrange(5)
-            if trial is None:
-                break
-            if kind < 2:
-                trial = edit_number(trial, rng)
-            elif kind == 2:
-                trial = edit_order(trial, rng)
-            elif kind == 3:
-                trial = edit_unroll(trial, rng)
-            else:
-                trial = edit_block(trial, rng, isa)
-        if trial and (trial.block, trial.schedule) not in seen:
-            seen.add((trial.block, trial.schedule))
-            yield trial
 
 
 def right(code: Code, wanted: np.ndarray) -> bool:
@@ -169,7 +98,7 @@ class Inputs:
 
 
 def default_of(inputs: Inputs, isa: str) -> tuple[str, Arrays]:
-    """The operator as it stands, and its arrays."""
+    """The plain operator and its arrays."""
     case, block = inputs.case, inputs.case.hands[isa].block
     images = max(1, len(inputs.plain)) if case.goal == "torch" else 1
     if case.plain and case.plain_pack:
@@ -183,7 +112,7 @@ def default_of(inputs: Inputs, isa: str) -> tuple[str, Arrays]:
 
 
 def registers(text: str) -> int:
-    """Of the stage with the most operations, as `canvas schedule explain` tells it; 0: unknown."""
+    """Registers of the largest stage, as `canvas schedule explain` counts them; 0: unknown."""
     table = text.partition("\nstage ")[2].partition("\n\n")[0].splitlines()
     if not table:
         return 0
@@ -224,7 +153,7 @@ def finalists(
 
 def fastest(first: Code, found: list[tuple[Candidate, Code]], hand: Candidate
             ) -> tuple[Candidate, Code]:  # fmt: skip
-    """Of them and the first, by turns; 2 % are not a difference."""
+    """Of them and the first, timed in turns; 2 % are not a difference."""
     times = in_turns([first.call, *(code.call for _, code in found)], 9, 3)
     gains = [ratio(times[0], taken) for taken in times[1:]]
     if not gains or max(gains) <= 1.02:
@@ -266,7 +195,7 @@ def search(case: Case, first: Candidate, isa: str, machine: str, count: int) -> 
 
 def measure(case: Case, isa: str, count: int, samples: int, known: Row | None) -> Row:
     """`known`: a row of before, of which only the best is timed again."""
-    machine = machines.narrowed(isa, machines.this())
+    machine = narrowed(isa, this_machine())
     inputs = Inputs(case)
     program, arrays = default_of(inputs, isa)
     default = compiled(program, arrays, None, machine)
@@ -311,9 +240,87 @@ def run(words: list[str], isa: str, count: int, samples: int, again: bool) -> It
             yield row
 
 
+# ---- edits of the default itself ----------------------------------------------------------------
+
+WEIGHTED = ("3x3", "1x1", "7x7", "grouped", "dilated", "depth-wise", "transposed", "linear")
+
+
+def scheduled(text: str) -> tuple[str, str]:
+    """Program and schedule above the last function of the C text."""
+    comment = re.findall(r"^/\* \w+, written by canvas .*?\*/", text, re.M | re.S)[-1]
+    lines = [line.removeprefix(" *").removeprefix(" ") for line in comment.splitlines()[1:-1]]
+    _, program, schedule = re.split(r"^canvas 1\n", "\n".join(lines) + "\n", flags=re.M)
+    return f"canvas 1\n{program.rstrip()}\n", f"canvas 1\n{schedule}"
+
+
+def same(code: Code, wanted: Arrays) -> bool:
+    code.call()
+    return all(np.abs(a - b).max() <= 1e-4 * np.abs(b).max() for a, b in zip(code.outputs, wanted))
+
+
+def weights_constant(case: Operator) -> str:
+    """Of operators with weights all inputs but the first are the same in many calls."""
+    return constant(case.program, 1) if case.name.startswith(WEIGHTED) else case.program
+
+
+def compiled_alone(found: list[Candidate], program: str, arrays: Arrays, machine: str,
+                   wanted: Arrays, places: Arrays) -> list[tuple[Candidate, Code]]:  # fmt: skip
+    made = [(one, compiled(program, arrays, one.schedule, machine, places)) for one in found]
+    return [(one, code) for one, code in made if same(code, wanted)]
+
+
+def measure_default(case: Operator, isa: str, count: int, samples: int) -> Row:
+    machine = narrowed(isa, this_machine())
+    program, schedule = scheduled(c_text(weights_constant(case), machine))
+    arrays = random_inputs(program)
+    default = compiled(program, arrays, schedule, machine)
+    default.call()
+    wanted = [output.copy() for output in default.outputs]
+    first = Candidate(0, schedule, "default")
+    tries = Tries(lambda block: program, machine, lambda program, schedule: False, first)
+    tries.run(edits(first, count, isa, seed=1), count)
+    found = compiled_alone(
+        tries.best(FINALISTS), program, arrays, machine, wanted, default.outputs
+    )
+    one, best = fastest(default, found, first)
+    times = in_turns([default.call] + ([best.call] if best is not default else []), samples, 6)
+    return {
+        "name": case.name,
+        "isa": isa,
+        "edits": tries.legal,
+        "hopeless": tries.left_out,
+        "wrong": tries.wrong,
+        "best": one.what,
+        "schedule": one.schedule,
+        "default_us": 1e6 * statistics.median(times[0]),
+        "best_us": 1e6 * statistics.median(times[-1]),
+        "of_best": ratio(times[-1], times[0]),
+    }
+
+
+def run_defaults(
+    cases: list[Operator], words: list[str], isa: str, count: int, samples: int
+) -> Iterator[Row]:
+    BUILD.mkdir(parents=True, exist_ok=True)
+    for case in cases:
+        if not words or any(word in case.name for word in words):
+            row = measure_default(case, isa, count, samples)
+            with (BUILD / "edits-of-defaults.jsonl").open("a") as file:
+                file.write(json.dumps(row) + "\n")
+            yield row
+
+
+# ---- what is printed ----------------------------------------------------------------------------
+
+
 def line(row: Row) -> str:
     if "error" in row:
-        return f"{row['name']:24} {row['error']}"
+        return f"{row['name']:34} {row['error']}"
+    if "hand_us" not in row:
+        return (
+            f"{row['name']:34} default {row['default_us']:9.1f} us  best of {row['edits']} edits "
+            f"{row['best_us']:9.1f} us {row['of_best']:5.2f}  {row['best']}"
+        )
     return (
         f"{row['name']:24} default {row['default_us']:9.1f} us  hand {row['hand_us']:9.1f} us "
         f"{row['of_hand']:5.2f}  best of {row['edits']} edits "

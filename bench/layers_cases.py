@@ -1,5 +1,6 @@
-"""The contenders of `./dev bench layers`: what may stand in the place of a 3x3 convolution of
-ResNet-34. Images are channels last, weights constant.
+"""The contenders of `./dev bench layers`: replacements of the 3x3 convolutions of ResNet-34.
+
+Images have channels last, weights are constant.
 
     standard   the convolution itself
     split      NAS-PTE's first sequence: half of the channels of the result in 2 groups, half in 4
@@ -89,8 +90,7 @@ def hwio(w: Any) -> Any:
 
 
 def parts(name: str, c: Conv, *all_: Part) -> Contender:
-    """Convolutions of the same data, a result each: their order among the channels is left to who
-    reads them."""
+    """Convolutions of the same data, a result each; the consumer concatenates them."""
     from torch.nn import functional
 
     text, arrays = head(name, c), [image(c)]

@@ -1,5 +1,4 @@
-"""The cases of `./dev bench native`: what is computed, under which hand schedule with which
-numbers, and the same for oneDNN and torch."""
+"""The cases of `./dev bench native`: programs with hand schedules, for oneDNN and torch too."""
 
 from __future__ import annotations
 
@@ -9,7 +8,7 @@ from typing import Any
 
 import native_programs as programs
 import numpy as np
-from native_onednn import Chain
+from contenders import Chain
 from native_programs import Conv
 
 Arrays = list[np.ndarray]
@@ -36,9 +35,7 @@ class Case:
     pack: Callable[[Arrays, int], Arrays]  # the arrays that the program takes
     arrays: Callable[[], Arrays]  # as torch takes them; images n h w c
     torch: Callable[..., Any]  # a function of tensors
-    plain: str = (
-        ""  # arguments of `canvas operator` for the default schedule; "": the hand program
-    )
+    plain: str = ""  # arguments of `canvas operator` for the default; "": the hand program
     plain_pack: Callable[[Arrays], Arrays] | None = None
     onednn: Callable[[Chain, Arrays], tuple[int, tuple[int, ...], bool]] | None = None
     images: tuple[int, ...] = field(default=(0,))  # arrays that are images
@@ -390,59 +387,24 @@ def cases() -> list[Case]:
                 first, second = (BY_HAND[name][2:] if batch == 16 else ()) or BY_HAND[name][:2]
                 found.append(case(name, shape, hands(first, second), batch))
     found += [
-        gemm_case(
-            "gemm 1024",
-            1024,
-            1024,
-            1024,
-            hands(Hand("gemm", 64, "oi=4,mi=6"), Hand("gemm", 16, "oi=4,mi=6")),
-        ),
-        gemm_case(
-            "gemm 1000x1003x1017",
-            1000,
-            1003,
-            1017,
-            hands(
-                Hand("gemm_odd", 48, "nb=3,mi=9,ni=48"), Hand("gemm_odd", 24, "nb=3,mi=4,ni=24")
-            ),
-        ),
-        gemv_case(
-            "gemv 1024", 1024, 1024, hands(Hand("gemv", 16, "mi=4"), Hand("gemv", 8, "mi=4"))
-        ),
-        rows_case(
-            "softmax 1024x1024",
-            programs.softmax,
-            1024,
-            1024,
-            lambda x: functional.softmax(x, -1),
-            hands(Hand("softmax", 64), Hand("softmax", 32)),
-        ),
-        rows_case(
-            "layer norm 1024x768",
-            programs.layer_norm,
-            1024,
-            768,
-            lambda x, g, b: functional.layer_norm(x, x.shape[1:], g, b),
-            hands(Hand("layer_norm", 64, "cv=64"), Hand("layer_norm", 32, "cv=32")),
-            more=2,
-        ),
-        rows_case(
-            "gelu 1024x3072",
-            programs.gelu,
-            1024,
-            3072,
-            functional.gelu,
-            hands(Hand("gelu", 0, "cv=32"), Hand("gelu", 0, "cv=32")),
-        ),
-        attention_case(
-            "attention 8x128x64",
-            8,
-            128,
-            64,
-            hands(
-                Hand("attention", 16, "ii=8,ji=32,ev=64,di=32,jq=16"),
-                Hand("attention", 8, "ii=4,ji=16,ev=32,di=16,jq=8"),
-            ),
-        ),
-    ]
+        gemm_case("gemm 1024", 1024, 1024, 1024,
+                  hands(Hand("gemm", 64, "oi=4,mi=6"), Hand("gemm", 16, "oi=4,mi=6"))),
+        gemm_case("gemm 1000x1003x1017", 1000, 1003, 1017,
+                  hands(Hand("gemm_odd", 48, "nb=3,mi=9,ni=48"),
+                        Hand("gemm_odd", 24, "nb=3,mi=4,ni=24"))),
+        gemv_case("gemv 1024", 1024, 1024,
+                  hands(Hand("gemv", 16, "mi=4"), Hand("gemv", 8, "mi=4"))),
+        rows_case("softmax 1024x1024", programs.softmax, 1024, 1024,
+                  lambda x: functional.softmax(x, -1),
+                  hands(Hand("softmax", 64), Hand("softmax", 32))),
+        rows_case("layer norm 1024x768", programs.layer_norm, 1024, 768,
+                  lambda x, g, b: functional.layer_norm(x, x.shape[1:], g, b),
+                  hands(Hand("layer_norm", 64, "cv=64"), Hand("layer_norm", 32, "cv=32")),
+                  more=2),
+        rows_case("gelu 1024x3072", programs.gelu, 1024, 3072, functional.gelu,
+                  hands(Hand("gelu", 0, "cv=32"), Hand("gelu", 0, "cv=32"))),
+        attention_case("attention 8x128x64", 8, 128, 64,
+                       hands(Hand("attention", 16, "ii=8,ji=32,ev=64,di=32,jq=16"),
+                             Hand("attention", 8, "ii=4,ji=16,ev=32,di=16,jq=8"))),
+    ]  # fmt: skip
     return found

@@ -1,5 +1,7 @@
-"""The programs of `./dev bench native`: images are channels last, weights come packed as a hand
-schedule wants them, in blocks of `block` output channels."""
+"""Programs for hand schedules: images with channels last, weights packed in blocks of channels.
+
+`block` is the number of output channels of such a block.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +37,8 @@ def image(c: Conv) -> str:
 
 
 def bordered(c: Conv, weight: str, channel: str = "c") -> str:
-    """A pixel of a window times its weight, 0 outside of the image: the edit `border` makes such a
-    condition, and the border costs nothing."""
+    """A pixel of a window times its weight, 0 outside of the image: the form that `border` makes,
+    so padding costs nothing."""
     p, end = c.padding, c.size + c.padding
     h, w = f"h*{c.stride}+kh", f"w*{c.stride}+kw"
     inside = f"{p} <= {h} && {h} < {end} && {p} <= {w} && {w} < {end}"
@@ -56,7 +58,7 @@ def conv(c: Conv, block: int) -> str:
 
 
 def thin(c: Conv, block: int) -> str:
-    """Of few channels: they and the columns are one axis, that of a window's row is q."""
+    """For few channels, which are one axis with the columns; q is the axis of a window's row."""
     k, p, n, few = c.kernel, c.padding, c.batch, c.channels
     rows, row, end = c.size + 2 * p, (c.size + 2 * p) * few, (c.size + p) * few
     return (
@@ -81,7 +83,7 @@ def depthwise(c: Conv, block: int) -> str:
 
 
 def transposed(c: Conv, block: int) -> str:
-    """Windows of 4 in steps of 2: each of the 2 x 2 phases (i, j) of the result sees 2 x 2 pixels.
+    """Windows of 4 with stride 2: each of the 2 x 2 phases (i, j) of the result sees 2 x 2 pixels.
     W [phases, blocks, 2, 2, channels, block]."""
     n, size, blocks = c.batch, c.size, c.out // block
     h, w = "h+i-a", "w+j-b"
@@ -110,7 +112,7 @@ def gemm(m: int, n: int, k: int, block: int) -> str:
 
 
 def gemv(m: int, k: int, block: int) -> str:
-    """Sums along lanes: `block` partial ones first."""
+    """`block` partial sums along the vector axis first."""
     return (
         f"canvas 1\nprogram gemv\nin A f32 [m:{m}, k:{k}]\nin x f32 [k:{k}]\n"
         f"S[m:{m}, v:{block}] = A[m, r*{block}+v] * x[r*{block}+v] // sum r:{k // block}\n"
@@ -203,7 +205,7 @@ def filled(text: str, values: str) -> str:
 
 
 def constant(program: str, images: int) -> str:
-    """All inputs but the first `images` are the same in many calls."""
+    """All inputs but the first `images` become constant."""
     lines, seen = program.splitlines(), 0
     for number, line in enumerate(lines):
         if line.startswith("in "):

@@ -1,9 +1,9 @@
-// Clocks, and oneDNN behind its C API (version 2), for bench_native.py: a library that it builds and loads.
+// Clocks and oneDNN (C API, version 2) for contenders.py, which builds and loads this library.
 //
-// A contender is a function of an array of pointers, as compiled schedules are; `native_time` calls it
-// again and again and answers seconds of this thread's processor time. A oneDNN contender is a chain
-// of primitives whose tensors oneDNN lays out as it likes (format_tag::any): inputs and weights are
-// reordered before any clock runs, the output after it.
+// A contender is a function of an array of pointers, as compiled schedules are; `native_time` calls
+// it repeatedly and returns seconds of this thread's processor time. A oneDNN contender is a chain
+// of primitives whose layouts oneDNN chooses (format_tag::any): inputs and weights are reordered
+// before the clock runs, the output after it.
 #define _DEFAULT_SOURCE
 #include <stdint.h>
 #include <stdio.h>
@@ -27,8 +27,9 @@ double native_time(function *call, void *const *pointers, int calls) {
   return seconds() - start;
 }
 
-// Cycles per second of the core, now: products that wait for each other take three each, on every x86 since 2008 (sums
-// with a constant may take none: some cores add them up before they run). 0: unknown.
+// Cycles per second of the core, now: products that wait for each other take three each, on every
+// x86 since 2008 (sums with a constant may take none: some cores add them up before they run). 0:
+// unknown.
 double native_clock(void) {
 #ifdef __x86_64__
   enum { ROUNDS = 100000, PRODUCTS = 8, CYCLES = 3 };
@@ -56,7 +57,8 @@ struct step {
   int count;
 };
 
-// Primitives in order, and the tensors that they read and write. The first call that fails sets `error`.
+// Primitives in order, and the tensors that they read and write. The first call that fails sets
+// `error`.
 struct chain {
   dnnl_engine_t engine;
   dnnl_stream_t stream;
@@ -218,8 +220,8 @@ static void keep_implementation(struct chain *c, dnnl_primitive_desc_t pd) {
   snprintf(c->implementation, sizeof c->implementation, "%s", text);
 }
 
-// A primitive from its description; the answer is the tensor that it writes. Operands: argument, tensor,
-// and the query by which the primitive says the layout it asks for.
+// Adds a primitive and returns the tensor that it writes. Operands: argument, tensor, and the query
+// for the layout that the primitive expects.
 static int add_step(struct chain *c, const_dnnl_op_desc_t description, const int (*operands)[3],
                     int count) {
   dnnl_primitive_desc_t pd;
@@ -252,8 +254,8 @@ static int add_weighted(struct chain *c, const_dnnl_op_desc_t description, int x
   return add_step(c, description, operands, 2);
 }
 
-// Each answers the tensor that it writes; sizes are those of oneDNN's logical axes, images n c h w,
-// weights (g) o i h w.
+// Each function returns the tensor that it writes. Sizes are of oneDNN's logical axes: images n c h
+// w, weights (g) o i h w.
 int onednn_convolution(struct chain *c, int x, int w, int rank_w, const int64_t *sizes_x,
                        const int64_t *sizes_w, const int64_t *sizes_y, const int64_t *strides,
                        const int64_t *before, const int64_t *after, int transposed, int winograd) {

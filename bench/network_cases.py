@@ -1,6 +1,4 @@
-"""The networks of `./dev bench network`: built with fixed seeds, in evaluation mode, with the
-running statistics of normalisations away from their start, as training leaves them.
-"""
+"""The networks of `./dev bench network`: fixed seeds, statistics as after training."""
 
 from __future__ import annotations
 
@@ -69,8 +67,8 @@ def solved(pack: str, targets: str, groups: int) -> str:
 
 
 def replaced(model: nn.Module, image: Tensor, text: str) -> nn.Module:
-    """With the kernel in the place of every dense convolution with a window, whose channels its
-    groups divide; a pack that was found in another network is solved for this one.
+    """With the kernel instead of every dense convolution with a window whose channels its groups
+    divide; a pack that was found in another network is solved for this one.
     """
     found = re.search(r"^bind .* G=(\d+)", text, re.M)
     groups = int(found[1]) if found else 1

@@ -1,19 +1,22 @@
-"""One case of `./dev bench network`, in a process of its own.
+"""One case of `./dev bench network` in a process of its own, and the engines that it compares.
 
     network_worker.py CASE THREADS FOLDER [--find FILE] [--log FILE] [--winograd] [--rounds N]
 
 Every engine's result is compared with PyTorch's in double precision before it is timed. Engines
 take turns: by the processor time of the process with one thread, by the wall clock with more. A
-ratio is the median of the rounds' ratios. Prints one object.
+ratio is the median of the rounds' ratios. Engines that are not installed
+(bench/requirements-network.txt) are skipped by name. Prints one object.
 """
 
 from __future__ import annotations
 
 import argparse
 import copy
+import importlib.metadata
+import importlib.util
 import json
+import math
 import os
-import random
 import statistics
 import sys
 import tempfile
@@ -22,36 +25,109 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import network_peers
+import contenders
 import torch
+from harness import spread
 from network_cases import Case, cases
 from torch import Tensor, nn
 
+import canvas
+
 Row = dict[str, Any]
-SLICE = 0.025  # seconds of half of an engine's turn
+Engine = Callable[[], Any]  # one forward of the images that it was made for
+SLICE = 0.025  # seconds of the timed half of an engine's turn
 ENOUGH = 20.0  # seconds of all turns after which three rounds are enough
 UNCHANGED = "unchanged "  # before the name of an engine: the network without the kernel
-BOUND = 2e-3  # of the largest result: largest difference from double precision
-
-
+BOUND = 2e-3  # largest difference from double precision, of the largest result
 OURS = ("canvas", "canvas log", "canvas winograd")
 
 
-def contenders(log: str | None, winograd: bool, peers: dict[str, Any]) -> dict[str, Any]:
-    ways = {"canvas": network_peers.native(None), **peers}
+# ---- engines ------------------------------------------------------------------------------------
+
+
+def eager(model: nn.Module, images: Tensor, threads: int, folder: Path) -> Engine:
+    model = model.to(memory_format=torch.channels_last)
+    images = images.to(memory_format=torch.channels_last)
+    return lambda: model(images)
+
+
+def compiled(model: nn.Module, images: Tensor, threads: int, folder: Path) -> Engine:
+    """Frozen weights: the fastest form of torch.compile for inference."""
+    torch._dynamo.reset()
+    function = torch.compile(model, dynamic=False, options={"freezing": True})
+    return lambda: function(images)
+
+
+def onnxruntime(model: nn.Module, images: Tensor, threads: int, folder: Path) -> Engine:
+    import onnxruntime
+
+    path = folder / "network.onnx"
+    torch.onnx.export(model, (images,), path, dynamo=True, verbose=False, external_data=True)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    feed = {session.get_inputs()[0].name: images.numpy()}
+    return lambda: torch.from_numpy(session.run(None, feed)[0])
+
+
+def openvino(model: nn.Module, images: Tensor, threads: int, folder: Path) -> Engine:
+    import openvino
+
+    network = openvino.compile_model(
+        openvino.convert_model(model, example_input=images, input=[tuple(images.shape)]),
+        "CPU",
+        {
+            "INFERENCE_NUM_THREADS": threads,
+            "INFERENCE_PRECISION_HINT": "f32",
+            "PERFORMANCE_HINT": "LATENCY",
+        },
+    )
+    request = network.create_infer_request()
+    array = images.numpy()
+
+    def run() -> Tensor:
+        request.infer([array], share_inputs=True, share_outputs=True)
+        return torch.from_numpy(request.get_output_tensor(0).data)
+
+    return run
+
+
+Way = Callable[[nn.Module, Tensor, int, Path], Engine]
+
+
+def native(log: str | None, winograd: int = 0) -> Way:
+    def make(model: nn.Module, images: Tensor, threads: int, folder: Path) -> Engine:
+        options = {"threads": threads, "log": log, "winograd": winograd or False}
+        network = canvas.compile(model, images, **options)
+        return lambda: network(images)
+
+    return make
+
+
+PEERS = {"eager": eager, "compile": compiled, "onnxruntime": onnxruntime, "openvino": openvino}
+
+
+def there(name: str) -> bool:
+    return name in ("eager", "compile") or importlib.util.find_spec(name) is not None
+
+
+# ---- turns --------------------------------------------------------------------------------------
+
+
+def engines_of(log: str | None, winograd: bool, peers: dict[str, Any]) -> dict[str, Any]:
+    ways = {"canvas": native(None), **peers}
     if log:
-        ways["canvas log"] = network_peers.native(log)
+        ways["canvas log"] = native(log)
     if winograd:
-        ways["canvas winograd"] = network_peers.native(log, winograd=4)
-    return {name: way for name, way in ways.items() if name in OURS or network_peers.there(name)}
+        ways["canvas winograd"] = native(log, winograd=4)
+    return {name: way for name, way in ways.items() if name in OURS or there(name)}
 
 
 def prepared(model: nn.Module, images: Tensor, row: Row, options: argparse.Namespace,
-             prefix: str = "", peers: dict[str, Any] = network_peers.PEERS,
-             ) -> dict[str, network_peers.Engine]:  # fmt: skip
+             prefix: str = "", peers: dict[str, Any] = PEERS) -> dict[str, Engine]:  # fmt: skip
     exact = copy.deepcopy(model).double()(images.double())
     engines = {}
-    for way_name, way in contenders(options.log, options.winograd, peers).items():
+    for way_name, way in engines_of(options.log, options.winograd, peers).items():
         name = prefix + way_name
         try:
             with tempfile.TemporaryDirectory(dir=options.folder) as folder:
@@ -68,38 +144,24 @@ def prepared(model: nn.Module, images: Tensor, row: Row, options: argparse.Names
     return engines
 
 
-def turns(engines: dict[str, network_peers.Engine], clock: Callable[[], float],
+def turns(engines: dict[str, Engine], clock: Callable[[], float],
           rounds: int) -> dict[str, list[float]]:  # fmt: skip
-    """Seconds of one forward, by engine and round, in a new order in each round: whoever has two
-    turns one after the other finds its weights in the caches. The first half of a turn does not
-    count, nor does the first round: the third cache keeps what was asked for several times."""
-    times: dict[str, list[float]] = {name: [] for name in engines}
-    order, shuffled = list(engines), random.Random(1)
-    calls = dict.fromkeys(engines, 1)
-    began = time.perf_counter()
-    for turn in range(rounds + 1):
-        shuffled.shuffle(order)
-        for name in order:
-            engine = engines[name]
-            for _ in range(calls[name]):
-                engine()
+    """Seconds of one forward, by engine and round. The untimed half of a turn reloads weights into
+    the caches. The first round does not count, since L3 keeps what was requested several times.
+    """
+
+    def timer(engine: Engine) -> contenders.Timer:
+        def seconds(calls: int) -> float:
             start = clock()
-            for _ in range(calls[name]):
+            for _ in range(calls):
                 engine()
-            seconds = (clock() - start) / calls[name]
-            if turn:
-                times[name].append(seconds)
-            calls[name] = max(1, min(1000, round(SLICE / max(seconds, 1e-6))))
-        if turn >= 3 and time.perf_counter() - began > ENOUGH:
-            break
-    return times
+            return (clock() - start) / calls
 
+        return seconds
 
-def spread(values: list[float]) -> float:
-    if len(values) < 2:
-        return 0.0
-    low, _, high = statistics.quantiles(values, n=4, method="inclusive")
-    return high - low
+    timers = {name: timer(engine) for name, engine in engines.items()}
+    return contenders.turns(timers, rounds, slice_s=SLICE, warm=1, least_warm=1, skip=1,
+                        slow=math.inf, limit=ENOUGH)  # fmt: skip
 
 
 def ratios(times: dict[str, list[float]], rivals: list[str], name: str) -> list[float]:
@@ -109,7 +171,7 @@ def ratios(times: dict[str, list[float]], rivals: list[str], name: str) -> list[
 
 
 def rivals_of(name: str, every: list[str]) -> list[str]:
-    """What rounds more, by Winograd's convolutions, is compared with what rounds more only."""
+    """Engines with Winograd's rounding errors are rivals of each other only."""
     return [rival for rival in every if "winograd" in name or "winograd" not in rival]
 
 
@@ -150,7 +212,7 @@ def measure(case: Case, options: argparse.Namespace) -> Row:
         row[f"{name} ms"] = statistics.median(seconds) * 1e3
         row[f"{name} spread"] = spread(seconds) * 1e3
     against = {
-        "ratio": [name for name in network_peers.PEERS if name in times],
+        "ratio": [name for name in PEERS if name in times],
         "over compile": [name for name in ["compile"] if name in times],
         "over unchanged": [name for name in times if name.startswith(UNCHANGED)],
     }

@@ -1,7 +1,7 @@
-"""The cases of `./dev bench tune`: programs whose weights are constant, the same in oneDNN and
-torch. `layers` are compared with oneDNN's direct algorithm, `ansor` (the ten operators of its
-paper, four shapes each, batch 1) with the best of oneDNN, torch eager and torch.compile, `rows`
-(sums along rows whose lengths lanes do not divide) with the default schedule.
+"""The cases of `./dev bench tune`: programs with constant weights, the same for oneDNN and torch.
+
+`ansor` are the ten operators of Ansor's paper, four shapes each, batch 1; `rows` are reductions
+along rows whose lengths vectors do not divide.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any
 
 import native_programs as programs
 import numpy as np
+from contenders import Chain
 from native_cases import Arrays, conv_arrays, conv_onednn, conv_torch, hwio, normal, plain_conv
-from native_onednn import Chain
 from native_programs import Conv
 
 
@@ -43,7 +43,7 @@ def operator(words: str) -> str:
 
 
 def constant(program: str) -> str:
-    """The weights are the same in every call."""
+    """With constant weights."""
     return re.sub(r"^(in W .*\])$", r"\1 const", program, flags=re.M)
 
 

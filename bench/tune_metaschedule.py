@@ -1,10 +1,11 @@
-"""TVM's MetaSchedule beside `quick`, one shape of each of Ansor's ten operators: with as many
-seconds as `quick` took, and with 256 trials.
+"""TVM's MetaSchedule beside `quick`: one shape of each of Ansor's operators.
+
+It searches for as many seconds as `quick` took, and with 256 trials.
 
     python bench/tune_metaschedule.py OPERATOR INDEX FOLDER TRIALS SEED
 
-is one search of MetaSchedule in a process of its own, which may be ended at any time: what it
-found stands in FOLDER. `./dev bench tune --group metaschedule` starts it and needs the packages of
+is one search of MetaSchedule in a process of its own, which may be ended at any time: its results
+are in FOLDER. `./dev bench tune --group metaschedule` starts it and needs the packages of
 bench/requirements-metaschedule.txt. The operators are those of TVM's own workloads
 (te_workload.py), channels last. Constant weights may take a layout of MetaSchedule's choice, which
 is packed beforehand as ours are; a search that was made before is not made again.
@@ -26,13 +27,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from native_worker import Timer, aligned, check, of_torch, ratio, turns
+from contenders import Timer, aligned, check, of_torch, ratio, turns
 from tune_cases import Case, ansor
 
 Row = dict[str, Any]
 FOLDER = Path(__file__).resolve().parent.parent / "build" / "tune" / "metaschedule"
 TRIALS = 256
-# Of each operator the shape whose number stands here: C3D 4 takes TVM more than half an hour.
+# The number of each operator's shape: C3D 4 takes TVM more than half an hour.
 SHAPES = {"C1D": 3, "C2D": 3, "C3D": 2, "GMM": 3, "GRP": 3, "DIL": 3, "DEP": 2, "T2D": 2,
           "CAP": 1, "NRM": 3}  # fmt: skip
 PACKED = {"C1D", "C2D", "C3D", "GRP", "DIL", "DEP", "T2D", "CAP"}
@@ -95,7 +96,7 @@ def search(operator: str, index: int, folder: str, trials: int, seed: int) -> No
 
 def searched(operator: str, index: int, folder: Path, trials: int, seconds: float, seed: int
              ) -> float:  # fmt: skip
-    """Runs a search and answers its wall seconds; seconds = 0: as long as it takes."""
+    """Runs a search and returns its wall seconds; seconds = 0: without a limit."""
     spent = folder / "seconds.json"
     if spent.exists():
         return float(json.loads(spent.read_text()))
@@ -192,8 +193,7 @@ def measured(bench: Any, case: Case) -> Row:
     operator, index = case.name.split()[0], int(case.name.split()[1]) - 1
     arrays, program = case.arrays(), case.program()
     tensors = bench.tensors(case, arrays)
-    wanted = case.torch(*tensors)
-    wanted = np.ascontiguousarray((wanted.movedim(1, -1) if case.image else wanted).numpy())
+    wanted = bench.wanted(case, tensors)
     timers: dict[str, Timer] = {}
     tuned = bench.tuned(program, row)
     kept: list[Any] = bench.add_native(program, tuned, case.pack(arrays), wanted, timers)

@@ -1,6 +1,6 @@
-/* The words after a subcommand, by the subcommand's table of options: `--flag VALUE` or `--flag=VALUE`, switches,
- * operands in between; `-` alone is an operand, `--` ends the flags. A subcommand that takes the rest gets
- * what follows `--` as it is. */
+/* Parse the words after a subcommand by its table of options: `--flag VALUE` or `--flag=VALUE`, switches and
+ * operands in any order. `-` alone is an operand, `--` ends the flags. A subcommand with takes_rest gets the
+ * words after `--` unchanged. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,7 +77,7 @@ static bool unknown_flag(const struct command *c, const char *word, size_t lengt
   if (near)
     report_error("'%s' has no flag '%s', did you mean '%s'?", c->subcommand, flag, near);
   else
-    report_error("'%s' has no flag '%s', 'canvas help %s' lists what it takes", c->subcommand, flag,
+    report_error("'%s' has no flag '%s', 'canvas help %s' lists its flags", c->subcommand, flag,
                  c->subcommand);
   return false;
 }
@@ -98,7 +98,7 @@ static bool parse_flag(struct arguments *a, int count, char **words, int *i) {
   if (option < 0) return unknown_flag(a->command, word, length);
   const struct option *o = &a->command->options[option];
   if (a->value[option]) {
-    report_error("flag '%s' stands twice", o->flag);
+    report_error("flag '%s' is given twice", o->flag);
     return false;
   }
   if (!o->metavar && equals) {

@@ -1,4 +1,4 @@
-/* The canvas command: finds the subcommand's row, parses by it, runs it, and checks that stdout took it. */
+/* The canvas command: find the row of the subcommand, parse its arguments, run it, flush stdout. */
 #include <errno.h>
 #include <locale.h>
 #include <signal.h>
@@ -7,15 +7,16 @@
 
 #include "command.h"
 
-/* Subcommands that the Python package adds: for its users to be told where they are. */
+/* Subcommands of the Python package, which the help lists. */
 static const struct command python_subcommands[] = {
     {.subcommand = "search", .summary = "search for kernels that replace a network's convolutions"},
-    {.subcommand = "trials", .summary = "list every candidate of a study"},
-    {.subcommand = "pareto", .summary = "print and draw the front of a study"},
+    {.subcommand = "trials", .summary = "list all candidates of a study"},
+    {.subcommand = "pareto", .summary = "print and plot the Pareto front of a study"},
     {.subcommand = "replay", .summary = "train and time a candidate of a study again"},
-    {.subcommand = "train", .summary = "train a network with a find in it"},
-    {.subcommand = "export", .summary = "write a find as files that run without Canvas"},
-    {.subcommand = "env", .summary = "print what a bug report should say about the machine"},
+    {.subcommand = "train", .summary = "train a network with a kernel of a search in it"},
+    {.subcommand = "export",
+     .summary = "export a kernel and its network as files that need no Canvas"},
+    {.subcommand = "env", .summary = "print versions and machine for a bug report"},
 };
 
 static const struct command *const commands[] = {
@@ -49,7 +50,7 @@ static int run_command(const struct command *c, int count, char **words) {
 }
 
 static int dispatch(int count, char **words) {
-  if (!count) return report_error("a subcommand is missing, 'canvas help' lists them");
+  if (!count) return report_error("no subcommand given, 'canvas help' lists them");
   const char *subcommand = words[0];
   if (!strcmp(subcommand, "--version")) return printf("canvas %s\n", canvas_version()), EXIT_OK;
   if (!strcmp(subcommand, "--help") || !strcmp(subcommand, "-h")) subcommand = "help";
@@ -57,9 +58,9 @@ static int dispatch(int count, char **words) {
   return c ? run_command(c, count - 1, words + 1) : reject_subcommand(commands, subcommand);
 }
 
-/* Whether all of stdout arrived; a full disk shows only when the last buffer is written. Of an earlier
- * failure the reason is gone, so one more byte asks for it. Whoever reads the first lines of a pipe and
- * leaves, as head does, wants no message. */
+/* Flushes stdout; false if a write failed. A full disk shows only when the last buffer is written. The
+ * errno of an earlier failure is lost, so one more byte is written to get it. A closed pipe, as of head,
+ * gives no message. */
 static bool flush_output(void) {
   bool failed = ferror(stdout);
   clearerr(stdout);
@@ -73,8 +74,8 @@ static bool flush_output(void) {
   return false;
 }
 
-/* A closed pipe and a file that may not grow are errors of write, not signals, while the command runs;
- * numbers are written with a point, whatever locale the host program has set. */
+/* While the command runs, a closed pipe and a file size limit are errors of write, not signals, and
+ * numbers are written with a point in any locale. */
 int canvas_main(int argc, char **argv) {
   locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0), around = uselocale(plain);
   struct sigaction ignore = {.sa_handler = SIG_IGN}, pipe, size;

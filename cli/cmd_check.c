@@ -1,4 +1,4 @@
-/* canvas check: whether the kernels and packs of a file are legal, and what kind they are. */
+/* canvas check: check the kernels and packs of a file and print their properties. */
 #include <stdio.h>
 
 #include "command.h"
@@ -36,9 +36,10 @@ const struct command command_check = {
     .operands = "FILE",
     .least = 1,
     .most = 1,
-    .summary = "say whether kernels and packs are legal",
+    .summary = "check that kernels and packs are legal",
     .details =
-        "One line for each kernel; the first mistake ends the check with its line and column.\n",
+        "Prints one line for each kernel. The first error ends the check, with its line and\n"
+        "column.\n",
     .example = "canvas sample --targets \"64,56,56\" | canvas check -",
     .run = run,
 };

@@ -1,4 +1,4 @@
-/* canvas compile: a kernel or program as C, as a header, or as a shared object. */
+/* canvas compile: write a kernel or program as C, as a header, or as a shared object. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,8 @@ enum { KIND_C, KIND_SO, KIND_HEADER, KINDS };
 
 struct output {
   int kind;
-  const char *path; /* "-": standard output */
+  const char *after; /* a pass: the tree of statements after it is written; NULL */
+  const char *path;  /* "-": standard output */
   canvas_machine *machine;
   struct tuned tuned;
   char *made; /* the text, or the path of an object; NULL until there is one */
@@ -51,6 +52,7 @@ static canvas_status make(struct arguments *a, const struct program_item *item,
                           const canvas_bound *bound, struct output *out) {
   const canvas_emit_options options = {
       .source = item->source, .header = out->kind == KIND_HEADER, .prepare = true};
+  if (out->after) return canvas_bound_statements(a->ctx, bound, out->after, &out->made);
   if (out->kind == KIND_SO) return canvas_bound_compile(a->ctx, bound, &options, &out->made);
   return canvas_bound_emit(a->ctx, bound, &options, &out->made);
 }
@@ -71,32 +73,52 @@ static int compile(struct arguments *a, const struct program_item *item, void *d
   return EXIT_BAD;
 }
 
-/* What --emit says, or the ending of OUT. */
+/* The kind that --emit names or, without a name, that the path ends as; KINDS: none. */
+static int kind_of(const char *name, const char *path) {
+  const char *dot = strrchr(path, '.');
+  int kind = 0;
+  for (; kind < KINDS; kind++)
+    if (name ? !strcmp(name, kinds[kind]) : dot && !strcmp(dot, endings[kind])) break;
+  return kind;
+}
+
+/* The tree of statements is text, in a file of any name but that of an object or a header. */
+static bool choose_statements(const char *name, struct output *out) {
+  if (name)
+    report_error("--after writes the tree of statements, leave '--emit %.60s' out", name);
+  else if (out->kind == KIND_SO || out->kind == KIND_HEADER)
+    report_error(
+        "--after writes the tree of statements, and '%.200s' ends in %s: choose another name",
+        out->path, endings[out->kind]);
+  else
+    return out->kind = KIND_C, true;
+  return false;
+}
+
 static bool choose_kind(struct arguments *a, struct output *out) {
-  const char *name = option_text(a, "--emit", NULL), *dot = strrchr(out->path, '.');
-  if (!name && !strcmp(out->path, "-")) name = kinds[KIND_C];
-  for (out->kind = 0; out->kind < KINDS; out->kind++)
-    if (name ? !strcmp(name, kinds[out->kind]) : dot && !strcmp(dot, endings[out->kind])) break;
+  const char *name = option_text(a, "--emit", NULL);
+  out->kind = kind_of(name, out->path);
+  if (out->after) return choose_statements(name, out);
+  if (!name && !strcmp(out->path, "-")) out->kind = KIND_C;
   if (out->kind == KINDS && name)
     report_error("--emit takes c, so or header, not '%.60s'", name);
   else if (out->kind == KINDS)
-    report_error("'%.200s' ends neither in .c nor .so nor .h, say with --emit what it is",
-                 out->path);
+    report_error("'%.200s' does not end in .c, .so or .h, give its kind with --emit", out->path);
   else if (out->kind == KIND_SO && !strcmp(out->path, "-"))
-    report_error("a shared object is no text, give a file with -o");
+    report_error("a shared object cannot be written to standard output, give a file with -o");
   else
     return true;
   return false;
 }
 
 static int run(struct arguments *a) {
-  struct output out = {.path = option_required(a, "-o")};
+  struct output out = {.path = option_required(a, "-o"), .after = option_text(a, "--after", NULL)};
   int64_t threads, winograd;
   if (!out.path || !choose_kind(a, &out)) return EXIT_BAD;
   if (!option_whole(a, "--threads", 1, 1, 1024, &threads) || !option_winograd(a, &winograd))
     return EXIT_BAD;
   if (winograd && !option_given(a, "--log"))
-    return report_error("--winograd is about the schedules of a log, give it with --log FILE"),
+    return report_error("--winograd applies to the schedules of a log, give it with --log FILE"),
            EXIT_BAD;
   out.machine = machine_chosen(a);
   if (!out.machine) return EXIT_BAD;
@@ -118,26 +140,32 @@ const struct command command_compile = {
     .most = 1,
     .summary = "write a kernel or program as C, or as a shared object",
     .details =
-        "FILE is a kernel, a pack or a program. The C compiles alone with gcc or clang; its "
-        "function\n"
-        "takes a pointer for each input, then each output. OUT is written whole or not at all.\n"
-        "docs/native.md says more.\n",
+        "FILE is a kernel, a pack or a program. The C needs no other file; gcc and clang compile\n"
+        "it. Its function takes a pointer for each input, then for each output. OUT is written\n"
+        "completely or not at all. See docs/native.md.\n",
     .example =
         "canvas operator conv2d_nchw in_channels=8 height=14 width=14 out_channels=16 kernel=3 "
         "padding=1 >conv.program\n"
         "canvas compile conv.program -o conv.c\n"
         "cc -O2 -c conv.c && ls conv.o",
-    .options = {{"--at", "SIZES", "sizes of a bare kernel: C=64,H=56,W=56,G=4,x0=64"},
-                {"--target", "NAME", "the target of a pack"},
-                {"-N", "BATCH", "samples of a batch (default 1)"},
+    .options = {{"--at", "SIZES",
+                 "sizes of a kernel without bind lines, such as C=64,H=56,W=56,G=4,x0=64"},
+                {"--target", "NAME", "target of a pack"},
+                {"-N", "BATCH", "batch size (default 1)"},
                 {"--schedule", "FILE",
-                 "how the loops run (default: the word default, once edits that pay were made)"},
-                {"--set", "NUMBERS", "numbers for loops: iw=14,yo=4"},
-                {"--log", "FILE", "take the best schedule that this tuning log has for it"},
-                {"--threads", "T", "... of those measured with so many threads (default 1)"},
-                {"--winograd", "TILE", "... and convolutions with fewer products, that round more"},
-                {"--machine", "FILE", "what the schedule is bound for (default: here)"},
-                {"--emit", "KIND", "c, so or header (default: as OUT ends)"},
-                {"-o", "OUT", "the file to write; - for standard output (C without --emit)"}},
+                 "schedule file, or the word default (default: the default schedule, after "
+                 "program edits that make it faster)"},
+                {"--set", "NUMBERS",
+                 "loop extents that replace holes of the schedule, such as iw=14,yo=4"},
+                {"--log", "FILE", "use the best schedule that this tuning log has for the program"},
+                {"--threads", "T", "with --log: use records measured with T threads (default 1)"},
+                {"--winograd", "TILE",
+                 "with --log: allow Winograd convolutions in tiles of 2 or 4, which round "
+                 "more"},
+                {"--machine", "FILE", "machine that the schedule is for (default: here)"},
+                {"--emit", "KIND", "c, so or header (default: by the ending of OUT)"},
+                {"--after", "PASS",
+                 "write the statement tree after this pass; build is before all passes"},
+                {"-o", "OUT", "file to write; - is standard output (C unless --emit is given)"}},
     .run = run,
 };

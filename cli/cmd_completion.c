@@ -1,4 +1,4 @@
-/* canvas completion: what a shell asks when the user presses TAB.
+/* canvas completion: shell completion of subcommands and flags.
  *
  * The scripts are the same for ever: they hand the words of the line to `canvas completion -- WORD...`,
  * which answers from the subcommands' rows what may stand in place of the last one, a line `WORD\tHELP` each.
@@ -135,7 +135,7 @@ static int run(struct arguments *a) {
   if (a->rest) return complete(a->commands, a->rest_count, a->rest), EXIT_OK;
   for (int i = 0; shell && i < SCRIPTS; i++)
     if (!strcmp(scripts[i].shell, shell)) return fputs(scripts[i].script, stdout), EXIT_OK;
-  if (shell) return report_error("there is completion for bash, zsh and fish, not '%.60s'", shell);
+  if (shell) return report_error("completion supports bash, zsh and fish, not '%.60s'", shell);
   return report_error("'completion' needs a shell: bash, zsh or fish");
 }
 
@@ -143,9 +143,10 @@ const struct command command_completion = {
     .subcommand = "completion",
     .operands = "bash|zsh|fish",
     .most = 1,
-    .summary = "print the script with which a shell completes subcommands and flags",
+    .summary = "print the script that completes subcommands and flags in a shell",
     .details =
-        "`canvas completion -- WORD...` is what the script asks: the ways to end the last word.\n",
+        "The script calls `canvas completion -- WORD...`, which prints the completions of the\n"
+        "last word.\n",
     .example = "eval \"$(canvas completion bash)\"",
     .takes_rest = true,
     .run = run,

@@ -1,4 +1,4 @@
-/* canvas cost: what a kernel costs at one target or at all targets of its pack. */
+/* canvas cost: the cost of a kernel at one target or at all targets of its pack. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -68,18 +68,18 @@ const struct command command_cost = {
     .operands = "FILE",
     .least = 1,
     .most = 1,
-    .summary = "count macs, params, activations, elementwise operations and bytes",
+    .summary = "count MACs, params, activations, elementwise operations and bytes",
     .details =
-        "Of one sample; flops = 2 * macs; bytes in fp32. A pack brings its sizes, a bare kernel "
-        "needs\n"
-        "--at: C, or Cin and Cout; H and W of the layer's input; K, or KH and KW (default 3); "
-        "stride\n"
-        "(default 1); G and x0, x1, ... where the kernel uses them.\n",
+        "The counts are for one sample; flops = 2 * macs; bytes are for fp32. A pack has its\n"
+        "sizes. A kernel without bind lines needs --at: C, or Cin and Cout; H and W of the\n"
+        "layer's input; K, or KH and KW (default 3); stride (default 1); G and x0, x1, ... if\n"
+        "the kernel uses them.\n",
     .example =
         "canvas sample --targets \"16,8,8\" --groups 4 |\n"
         "  canvas solve - --targets \"16,8,8\" --budget macs=0.5x --at G=4 |\n"
         "  canvas cost -",
-    .options = {{"--at", "SIZES", "sizes of a bare kernel: C=64,H=56,W=56,G=4,x0=64"},
-                {"--json", NULL, "one JSON object per kernel and line"}},
+    .options = {{"--at", "SIZES",
+                 "sizes of a kernel without bind lines, such as C=64,H=56,W=56,G=4,x0=64"},
+                {"--json", NULL, "one JSON object per line"}},
     .run = run,
 };

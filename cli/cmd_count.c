@@ -56,11 +56,9 @@ const struct command command_count = {
     .most = 1,
     .summary = "count operations and bytes of a tensor program",
     .details =
-        "Per stage: elements, points that are reduced for one of them, floating point operations "
-        "(a\n"
-        "multiply-add is two) and bytes: each element that is loaded counts once. What bounds of "
-        "data\n"
-        "leave open is counted at its most.\n",
+        "Prints for each stage: elements, reduced points per element, floating-point operations\n"
+        "(a multiply-add is two) and bytes (each loaded element counts once). If loop bounds\n"
+        "depend on data, the counts are upper bounds.\n",
     .example =
         "canvas sample --targets \"16,8,8\" --groups 4 |\n"
         "  canvas solve - --targets \"16,8,8\" --budget macs=0.5x --at G=4 |\n"

@@ -1,4 +1,4 @@
-/* canvas edit: a tensor program with a stage more or less, that means the same. */
+/* canvas edit: edit a tensor program, or adapt a schedule to the edit. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,7 +43,7 @@ static int run(struct arguments *a) {
   char *edit = operands_join(a, 1);
   if (!edit) {
     canvas_program_free(program);
-    return report_error("there is no memory for the edit");
+    return report_error("out of memory for the edit");
   }
   bool schedule = option_text(a, "--schedule", NULL) != NULL;
   int answer = schedule ? print_schedule(a, program, edit) : print_program(a, program, edit);
@@ -57,34 +57,34 @@ const struct command command_edit = {
     .operands = "PROGRAM EDIT...",
     .least = 2,
     .most = OPERANDS_MAX,
-    .summary = "give a tensor program copies, packed operands, or fewer stages",
+    .summary = "edit a tensor program: caches, packed operands, fused or split stages",
     .details =
         "EDIT is one of\n"
         "    cache Y as CC        CC computes Y, and Y copies it\n"
         "    cache X in Y as XC   XC copies X, and Y reads XC\n"
         "    pack W as WP '[co/32, ci, kh, kw, co%32]'\n"
-        "                         WP is W in another layout, later stages read it\n"
-        "    inline P             the expression of P in the place of its loads\n"
+        "                         WP is W in another layout, read by the stages after it\n"
+        "    inline P             replace the loads of P by its expression\n"
         "    rfactor Y k 16 as YP YP has 16 partial sums over k, and Y adds them up\n"
-        "    border Y             no product with the 0 beyond a border: inf and nan do not show "
-        "there\n"
-        "    border Y as Z        ... but as nan: Z holds the sums of the products with 0\n"
+        "    border Y             skip products with the 0 of the padding, also where it meets "
+        "inf\n"
+        "                         or nan\n"
+        "    border Y as Z        skip them, but keep nan: Z holds the sums of the products with "
+        "0\n"
         "    overlap P in Y h 8 as PO\n"
-        "                         PO is what each 8 places of Y's axis h read of P\n"
-        "    type X bf16          how X is stored\n"
-        "    winograd Y 4         Y, a convolution with windows of 3x3, with fewer products in "
-        "tiles\n"
-        "                         of 4x4, or 2x2\n"
-        "The new program is printed; all edits but the last two keep what it computes, up to the "
-        "order\n"
-        "of sums. With --schedule the schedule for it is printed instead: what SCHEDULE says of "
-        "the\n"
-        "stages that are left, and a place for those that are new.\n",
+        "                         PO holds what each 8 elements of Y's axis h read of P\n"
+        "    type X bf16          the element type in which X is stored\n"
+        "    winograd Y 4         compute the 3x3 convolution Y by Winograd in tiles of 4x4, or "
+        "2x2\n"
+        "Prints the edited program. All edits but the last two keep the values, up to the order\n"
+        "of sums. With --schedule, prints the schedule of the edited program instead: the stages\n"
+        "that remain keep their loops, and new stages get a place.\n",
     .example =
         "canvas operator gemm m=64 k=64 n=64 > gemm.program\n"
         "canvas edit gemm.program cache Y as CC",
-    .options = {{"--schedule", "SCHEDULE", "print the schedule that follows the edit of this one"},
-                {"--set", "NUMBERS", "numbers for loops: iw=14,yo=4"},
-                {"--machine", "FILE", "what the schedule is bound for (default: here)"}},
+    .options = {{"--schedule", "SCHEDULE", "print this schedule, adapted to the edited program"},
+                {"--set", "NUMBERS",
+                 "loop extents that replace holes of the schedule, such as iw=14,yo=4"},
+                {"--machine", "FILE", "machine that the schedule is for (default: here)"}},
     .run = run,
 };

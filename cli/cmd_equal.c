@@ -1,4 +1,4 @@
-/* canvas equal: whether two files hold the same kernel, however it is written. */
+/* canvas equal: check whether two files hold isomorphic kernels. */
 #include <stdio.h>
 #include <string.h>
 
@@ -36,12 +36,11 @@ const struct command command_equal = {
     .operands = "A B",
     .least = 2,
     .most = 2,
-    .summary = "say whether two files hold the same kernel",
+    .summary = "check whether two files hold the same kernel",
     .details =
-        "Names, the numbering of x, the order of independent nodes and swapped commutative inputs "
-        "do\n"
-        "not count, neither do the sizes of a pack. Exit status 1 where they differ, and where a\n"
-        "kernel is so symmetric that it is not decided (none is known).\n",
+        "Names, the numbering of x, the order of independent nodes, the order of commutative\n"
+        "inputs and the sizes of a pack do not matter. Exit status 1 if the kernels differ, or\n"
+        "if a kernel is too symmetric to decide (none is known).\n",
     .example =
         "canvas sample --targets \"64,56,56\" >a.kernel\n"
         "canvas show a.kernel | canvas equal - a.kernel",

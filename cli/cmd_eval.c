@@ -1,4 +1,4 @@
-/* canvas eval: what a kernel or a program computes, by the interpreter, on seeded inputs and weights.
+/* canvas eval: evaluate a kernel or a program with the interpreter on seeded inputs and weights.
  *
  * A small output is evaluated whole; of a large one SAMPLES elements at equal distances, the first and
  * the last among them.
@@ -118,7 +118,7 @@ static int eval_subject(struct arguments *a, const canvas_program *program,
   struct evaluation e = {0};
   canvas_status status = CANVAS_IO;
   if (!fill_inputs(program, (uint64_t)seed, &e) || !choose_elements(program, of->output, &e)) {
-    report_error("%s: its tensors need too much memory, give smaller sizes",
+    report_error("%s: its tensors need too much memory, use smaller sizes",
                  of->kernel ? canvas_kernel_name(of->kernel) : of->file);
   } else {
     status = canvas_program_evaluate(a->ctx, program, (const double *const *)e.input, of->output,
@@ -148,7 +148,7 @@ static int eval_target(struct arguments *a, const canvas_pack *pack, int target,
 static int eval_program(struct arguments *a, const struct text *text, int64_t seed) {
   struct subject of = {.file = text->name};
   if (option_given(a, "--at") || option_given(a, "--target"))
-    return report_error("%s is a program, its sizes are fixed: leave --at and --target away",
+    return report_error("%s is a program, its sizes are fixed: leave out --at and --target",
                         text->name);
   canvas_program *program = text_program(a, text);
   if (!program) return EXIT_BAD;
@@ -189,17 +189,17 @@ const struct command command_eval = {
     .operands = "FILE",
     .least = 1,
     .most = 1,
-    .summary = "run the interpreter on seeded inputs and weights",
+    .summary = "evaluate kernels or a program with the interpreter on seeded inputs",
     .details =
-        "FILE holds kernels or packs, or one tensor program; each of its outputs is evaluated.\n"
-        "Prints the output's shape, its first and last elements by flat index, and sums over what "
-        "was\n"
-        "evaluated: all elements up to 65536, else 4096 at equal distances. Double precision.\n",
+        "FILE holds kernels or packs, or one tensor program; every output is evaluated in double\n"
+        "precision. Prints the shape, the first and last elements by flat index, and sums over\n"
+        "the evaluated elements: all of up to 65536, otherwise 4096 at equal distances.\n",
     .example =
         "canvas sample --targets \"16,8,8\" --groups 4 |\n"
         "  canvas solve - --targets \"16,8,8\" --budget macs=0.5x --at G=4 |\n"
         "  canvas eval -",
-    .options = {{"--at", "SIZES", "sizes of a bare kernel: C=64,H=56,W=56,G=4,x0=64"},
+    .options = {{"--at", "SIZES",
+                 "sizes of a kernel without bind lines, such as C=64,H=56,W=56,G=4,x0=64"},
                 {"--target", "NAME", "only this target of a pack"},
                 {"--seed", "S", "seed of inputs and weights (default 1)"},
                 {"--json", NULL, "one JSON object per line, for each target or output"}},

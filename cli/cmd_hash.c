@@ -1,4 +1,4 @@
-/* canvas hash: what identifies each kernel of a file. */
+/* canvas hash: the hash of each kernel of a file, equal for isomorphic kernels. */
 #include <stdio.h>
 
 #include "command.h"
@@ -7,8 +7,9 @@ static int hash(struct arguments *a, canvas_pack *pack, void *data) {
   const canvas_kernel *kernel = canvas_pack_kernel(pack);
   (void)a, (void)data;
   canvas_hash h = canvas_kernel_hash(kernel);
-  printf("%s  %s%s\n", h.hex, canvas_kernel_name(kernel),
-         h.decided ? "" : "  # not decided: too symmetric, written otherwise it has another hash");
+  printf(
+      "%s  %s%s\n", h.hex, canvas_kernel_name(kernel),
+      h.decided ? "" : "  # not decided: too symmetric, an isomorphic text may have another hash");
   return EXIT_OK;
 }
 
@@ -21,8 +22,8 @@ const struct command command_hash = {
     .operands = "FILE",
     .least = 1,
     .most = 1,
-    .summary = "print the hash that isomorphic kernels share",
-    .details = "One line `HASH  NAME` for each kernel; sizes of a pack do not count.\n",
+    .summary = "print a hash that is equal for isomorphic kernels",
+    .details = "Prints one line `HASH  NAME` for each kernel. Sizes of a pack do not matter.\n",
     .example = "canvas sample --targets \"64,56,56\" --count 3 | canvas hash -",
     .run = run,
 };

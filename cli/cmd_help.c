@@ -1,4 +1,4 @@
-/* canvas help: all subcommands, one subcommand, or the manual page; each from the subcommands' rows. */
+/* canvas help: all subcommands, one subcommand, or the manual page, generated from their rows. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,8 +6,8 @@
 #include "command.h"
 
 static const char about_files[] =
-    "A file may hold many kernels; - is standard input. Exit status: 0, 1 where the answer is\n"
-    "\"none\", 2 for bad input.\n";
+    "A file may hold many kernels; - is standard input. Exit status: 0, 1 if there is no\n"
+    "result, 2 for bad input.\n";
 static const char python_package[] = "With the Python package (pip install canvas-kas):";
 
 static void print_subcommands(const struct command *const *commands) {
@@ -101,9 +101,9 @@ const struct command command_help = {
     .subcommand = "help",
     .operands = "NAME",
     .most = 1,
-    .summary = "say more about a subcommand",
-    .details = "Without NAME: one line for each of them.\n",
+    .summary = "describe a subcommand",
+    .details = "Without NAME, lists all subcommands, one line each.\n",
     .example = "canvas help sample",
-    .options = {{"--man", NULL, "all of it as a manual page: canvas help --man | man -l -"}},
+    .options = {{"--man", NULL, "print everything as a manual page: canvas help --man | man -l -"}},
     .run = run,
 };

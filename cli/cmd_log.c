@@ -1,4 +1,4 @@
-/* canvas log: what a search has measured, asked again. */
+/* canvas log: show, query, merge and replay the records of tuning logs. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,7 +101,7 @@ static int show_rows(const canvas_log *log, const canvas_log_task *tasks, int co
   static const char *const heads[COLUMNS] = {"task", "program", "threads", "trials", "failed",
                                              "best", "by",      "when",    "where"};
   row *rows = malloc(((size_t)count + 1) * sizeof *rows);
-  if (!rows) return report_error("no memory for %d rows", count);
+  if (!rows) return report_error("out of memory for %d rows", count);
   for (int k = 0; k < COLUMNS; k++) snprintf(rows[0][k], CELL, "%s", heads[k]);
   for (int i = 0; i < count; i++) fill_row(rows[i + 1], log, &tasks[i]);
   put_rows(rows, count + 1);
@@ -214,7 +214,7 @@ static void put_best(struct arguments *a, const canvas_log *log, const canvas_lo
     return;
   }
   printf("; %s, seed %" PRIu64 ", trial %d%s\n", by, r.seed, r.trial,
-         r.screened ? ", of a search that was ended before its finals" : "");
+         r.screened ? ", of a search that ended before its finals" : "");
 }
 
 /* Of the program of a file, or of all where there is none. */
@@ -258,13 +258,14 @@ static bool report_refused(struct arguments *a, const canvas_log *log, const str
 
 static int report_none(struct arguments *a, const canvas_log *log, const struct place *p) {
   if (report_refused(a, log, p)) return EXIT_NONE;
-  report_error("%.500s: %s", a->operand[1],
-               !canvas_log_count(log) ? "the log has no records"
-               : p->where.anywhere || !has_best(log)
-                   ? "no record is of a candidate that was right and timed in full, which a search "
-                     "does at its end: give the same 'canvas tune' again"
-                   : "no record is from here, --any takes those of other machines, "
-                     "compilers and versions");
+  report_error(
+      "%.500s: %s", a->operand[1],
+      !canvas_log_count(log) ? "the log has no records"
+      : p->where.anywhere || !has_best(log)
+          ? "no record is of a correct candidate that was timed in full, as a search does at "
+            "its end: run the same 'canvas tune' again"
+          : "no record is of this machine, compiler and version, --any uses those of "
+            "others");
   return EXIT_NONE;
 }
 
@@ -401,9 +402,9 @@ static const struct action *find_action(const char *name) {
   }
   const char *near = nearest(name, names, ACTIONS);
   if (near)
-    report_error("'log' cannot '%.60s', did you mean '%s'?", name, near);
+    report_error("'log' has no action '%.60s', did you mean '%s'?", name, near);
   else
-    report_error("'log' cannot '%.60s', it can show, best, merge and replay", name);
+    report_error("'log' has no action '%.60s', it has show, best, merge and replay", name);
   return NULL;
 }
 
@@ -422,7 +423,7 @@ static int run(struct arguments *a) {
   const struct action *action = find_action(a->operand[0]);
   if (!action || !check_flags(a, action)) return EXIT_BAD;
   if (action->most + 1 < OPERANDS_MAX && a->operand[action->most + 1])
-    return report_error("'log %s' takes no '%.200s' behind its file", action->name,
+    return report_error("'log %s' takes no '%.200s' after its file", action->name,
                         a->operand[action->most + 1]);
   if (!action->run) return merge(a);
   canvas_log *log = log_of_file(a, a->operand[1]);
@@ -437,24 +438,22 @@ const struct command command_log = {
     .operands = "show|replay FILE | best FILE [PROGRAM] | merge FILE...",
     .least = 2,
     .most = OPERANDS_MAX,
-    .summary = "show, merge and use what was tuned",
+    .summary = "show, merge and use tuning logs",
     .details =
-        "FILE is a tuning log. show has a line for each program and number of threads; best says "
-        "what\n"
-        "was fastest here (best FILE PROGRAM: of that program), with --json as records; merge "
-        "prints\n"
-        "the records of all FILEs, each once; replay prints the C of the best. What was measured "
-        "on "
-        "another\n"
-        "machine, by another compiler or version, counts with --any only. docs/tune.md says "
-        "more.\n",
+        "FILE is a tuning log.\n"
+        "    show     one line for each program and number of threads\n"
+        "    best     the fastest record for this machine, of PROGRAM if it is given\n"
+        "    merge    the records of all FILEs, each once\n"
+        "    replay   the C of the fastest record\n"
+        "Records of another machine, compiler or version are used with --any only. See\n"
+        "docs/tune.md.\n",
     .example =
         "touch tuned.log\n"
         "canvas log show tuned.log 2>&1 || true",
-    .options = {{"--any", NULL, "records of other machines, compilers and versions, too"},
-                {"--machine", "FILE", "bound for this one (default: here)"},
-                {"--threads", "T", "measured with so many threads (default: any)"},
-                {"--task", "DIGITS", "replay: the task, by its first digits"},
-                {"--json", NULL, "show: an object for each line; best: the records themselves"}},
+    .options = {{"--any", NULL, "also use records of other machines, compilers and versions"},
+                {"--machine", "FILE", "use records for this machine (default: here)"},
+                {"--threads", "T", "use records measured with T threads (default: any)"},
+                {"--task", "DIGITS", "replay: the task, by its first hex digits"},
+                {"--json", NULL, "show: one JSON object per line; best: the records as JSON"}},
     .run = run,
 };

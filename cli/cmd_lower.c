@@ -1,4 +1,4 @@
-/* canvas lower: the tensor program that a kernel means at a target. */
+/* canvas lower: lower a kernel to its tensor program at each target. */
 #include <stdio.h>
 
 #include "command.h"
@@ -40,14 +40,15 @@ const struct command command_lower = {
     .operands = "FILE",
     .least = 1,
     .most = 1,
-    .summary = "print the tensor program that a kernel means",
-    .details = "One program per target, pooling, copies and averaging included.\n",
+    .summary = "print the tensor program that a kernel is lowered to",
+    .details = "Prints one program per target; pooling, copies and averaging are included.\n",
     .example =
         "canvas sample --targets \"16,8,8\" --groups 4 |\n"
         "  canvas solve - --targets \"16,8,8\" --budget macs=0.5x --at G=4 |\n"
         "  canvas lower -",
-    .options = {{"--at", "SIZES", "sizes of a bare kernel: C=64,H=56,W=56,G=4,x0=64"},
+    .options = {{"--at", "SIZES",
+                 "sizes of a kernel without bind lines, such as C=64,H=56,W=56,G=4,x0=64"},
                 {"--target", "NAME", "only this target of a pack"},
-                {"-N", "BATCH", "samples of a batch (default 1)"}},
+                {"-N", "BATCH", "batch size (default 1)"}},
     .run = run,
 };

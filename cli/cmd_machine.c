@@ -1,4 +1,4 @@
-/* canvas machine: what schedules are bound for. */
+/* canvas machine: print the description of a machine. */
 #include "command.h"
 
 static int run(struct arguments *a) {
@@ -14,13 +14,11 @@ const struct command command_machine = {
     .operands = "here|FILE",
     .least = 0,
     .most = 1,
-    .summary = "print what schedules are bound for: this machine, or a file's",
+    .summary = "print the machine that schedules are for: this one, or that of a file",
     .details =
-        "The text has a key and a value on each line: the bytes of a vector register and how many "
-        "there\n"
-        "are, instructions, caches, cores, memory. Written to a file and edited, it is another "
-        "machine\n"
-        "for the --machine of other subcommands. docs/machine.md says what the keys mean.\n",
+        "Each line has a key and a value: bytes and number of vector registers, instructions,\n"
+        "caches, cores, memory. An edited copy in a file can be given as --machine FILE to other\n"
+        "subcommands. See docs/machine.md for the keys.\n",
     .example =
         "canvas machine >here.txt\n"
         "canvas machine here.txt",

@@ -1,4 +1,4 @@
-/* canvas network: a network's text checked and printed, made faster, evaluated, or its memory planned. */
+/* canvas network: check, print, optimize, evaluate, compile or plan the memory of a network. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -53,7 +53,7 @@ static canvas_status evaluate(struct arguments *a, const canvas_network *n, uint
   canvas_status status = CANVAS_IO;
   if (!numbers_new(n, CANVAS_INPUT, &inputs) || !numbers_new(n, CANVAS_WEIGHT, &weights) ||
       !numbers_new(n, CANVAS_OUTPUT, &outputs)) {
-    report_error("%s: its tensors need too much memory, give smaller sizes",
+    report_error("%s: its tensors need too much memory, use smaller sizes",
                  text_name(a->operand[0]));
   } else {
     fill(n, CANVAS_INPUT, seed, &inputs);
@@ -102,7 +102,7 @@ static bool exclude(struct arguments *a) {
       {"--run", "--time"},  {"--emit", "--run"},      {"--emit", "--time"}};
   for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
     if (option_given(a, pairs[i][0]) && option_given(a, pairs[i][1]))
-      return report_error("%s and %s exclude each other, give one", pairs[i][0], pairs[i][1]),
+      return report_error("%s and %s exclude each other, give only one", pairs[i][0], pairs[i][1]),
              false;
   return true;
 }
@@ -167,29 +167,32 @@ const struct command command_network = {
     .operands = "FILE",
     .least = 1,
     .most = 1,
-    .summary = "check, optimize, evaluate or plan a network: calls of tensor programs",
+    .summary = "check, optimize, evaluate or plan a network of tensor programs",
     .details =
-        "Prints the network as it was read. --eval computes it on seeded inputs and weights by\n"
-        "the interpreter; --plan shows where its values lie in memory. --optimize makes it faster\n"
-        "before, by passes: constants, duplicates, dead, windows, concat, dead, compose,\n"
-        "batchnorm, fuse, layout, fuse, split, duplicates, dead; --pass runs those that are\n"
-        "named only, and knows winograd and winograd4, too.\n",
+        "Without flags, prints the network in canonical form. --eval evaluates it with the\n"
+        "interpreter on seeded inputs and weights; --plan prints the offsets of its values in\n"
+        "memory. --optimize first runs the passes: constants, duplicates, dead, windows, concat,\n"
+        "dead, compose, batchnorm, fuse, layout, fuse, split, duplicates, dead. --pass runs only\n"
+        "the named passes; winograd and winograd4 run only if named. See docs/networks.md.\n",
     .example =
         "printf '%s\\n' 'network n' 'program relu' 'in X f32 [n:4]' 'Y[n:4] = max(X[n], 0)' \\\n"
         "  'out Y' 'end' 'in x f32 [4]' 'y f32 [4] = relu(x)' 'z f32 [4] = relu(y)' \\\n"
         "  'out z' | canvas network - --plan",
-    .options = {{"--optimize", NULL, "run every pass over it before"},
-                {"--pass", "NAMES", "run these passes over it before, commas between"},
-                {"--plan", NULL, "the memory of its values: offsets, bytes and lives"},
+    .options = {{"--optimize", NULL, "first run every pass except winograd and winograd4"},
+                {"--pass", "NAMES", "first run these passes, names separated by commas"},
+                {"--plan", NULL, "print offsets, bytes and live ranges of its values in memory"},
                 {"--json", NULL, "with --plan, --run and --time: one JSON object"},
-                {"--eval", NULL, "what it computes"},
-                {"--run", NULL, "compile it, compare its outputs with the interpreter's, time it"},
+                {"--eval", NULL, "evaluate it with the interpreter"},
+                {"--run", NULL,
+                 "compile it, compare its outputs with the interpreter's, and time it"},
                 {"--time", NULL, "compile it, and time each call"},
-                {"--emit", "DIR", "write it as C that needs nothing else: NAME.c, NAME.h, main.c"},
-                {"--force", NULL, "with --emit: over files that are there"},
-                {"--threads", "T", "of long calls; of several, time is wall-clock (default 1)"},
-                {"--log", "FILE", "take the best schedules that this tuning log has for programs"},
-                {"--machine", "FILE", "what passes and schedules are for (default: here)"},
-                {"--seed", "N", "of inputs and weights (1)"}},
+                {"--emit", "DIR", "write it as C without dependencies: NAME.c, NAME.h, main.c"},
+                {"--force", NULL, "with --emit: overwrite existing files"},
+                {"--threads", "T",
+                 "threads of parallel loops; with several, times are wall-clock (default 1)"},
+                {"--log", "FILE",
+                 "use the best schedules that this tuning log has for its programs"},
+                {"--machine", "FILE", "machine that passes and schedules are for (default: here)"},
+                {"--seed", "N", "seed of inputs and weights (default 1)"}},
     .run = run,
 };

@@ -1,4 +1,4 @@
-/* canvas primitives: the table that the parser, the sampler and docs/kernel.md share. */
+/* canvas primitives: print the table that the parser, the sampler and docs/kernel.md use. */
 #include "command.h"
 
 static int run(struct arguments *a) {
@@ -11,7 +11,7 @@ static int run(struct arguments *a) {
 const struct command command_primitives = {
     .subcommand = "primitives",
     .operands = "",
-    .summary = "list the primitives and what they mean",
+    .summary = "list the primitives and their meanings",
     .details = "",
     .example = "canvas primitives",
     .options = {{"--json", NULL, "a JSON list of rows"},

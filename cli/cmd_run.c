@@ -1,4 +1,4 @@
-/* canvas run: a kernel or program compiled, checked against the interpreter, and timed. */
+/* canvas run: compile a kernel or program, compare it with the interpreter, and time it. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -174,32 +174,35 @@ const struct command command_run = {
     .operands = "FILE",
     .least = 1,
     .most = 1,
-    .summary = "compile a kernel or program, check it, time it",
+    .summary = "compile a kernel or program, verify it, time it",
     .details =
-        "FILE is a kernel, a pack, a program or a network, whose programs it runs one by one "
-        "(canvas network --run\n"
-        "runs it whole). Outputs on random inputs are compared with the interpreter's before they "
-        "are timed;\n"
-        "the time is one thread's processor time, of several wall-clock.\n"
-        "The exit code is 1 where the code is wrong or fails. docs/native.md says more.\n",
+        "FILE is a kernel, a pack, a program or a network, whose programs are run one by one\n"
+        "(canvas network --run runs it as a whole). Outputs on random inputs are compared with\n"
+        "the interpreter's before the code is timed. Times are processor time of one thread, or\n"
+        "wall-clock time of several. Exit status 1 if the code is wrong or fails. See\n"
+        "docs/native.md.\n",
     .example =
         "canvas operator gemm m=64 n=64 k=64 >gemm.program\n"
         "canvas run gemm.program",
-    .options = {{"--at", "SIZES", "sizes of a bare kernel: C=64,H=56,W=56,G=4,x0=64"},
+    .options = {{"--at", "SIZES",
+                 "sizes of a kernel without bind lines, such as C=64,H=56,W=56,G=4,x0=64"},
                 {"--target", "NAME", "only this target of a pack"},
-                {"-N", "BATCH", "samples of a batch (default 1)"},
+                {"-N", "BATCH", "batch size (default 1)"},
                 {"--schedule", "FILE",
-                 "how the loops run (default: the word default, once edits that pay were made)"},
-                {"--set", "NUMBERS", "numbers for loops: iw=14,yo=4"},
-                {"--log", "FILE", "take the best schedule that this tuning log has for it"},
-                {"--machine", "FILE", "what the schedule is bound for (default: here)"},
+                 "schedule file, or the word default (default: the default schedule, after "
+                 "program edits that make it faster)"},
+                {"--set", "NUMBERS",
+                 "loop extents that replace holes of the schedule, such as iw=14,yo=4"},
+                {"--log", "FILE", "use the best schedule that this tuning log has for the program"},
+                {"--machine", "FILE", "machine that the schedule is for (default: here)"},
                 {"--seed", "S", "seed of inputs and weights (default 1)"},
-                {"--repeats", "COUNT", "timed samples (default 30; fewer of slow code)"},
-                {"--seconds", "S", "processor time for the code, all runs together (default 10)"},
-                {"--threads", "T", "of parallel loops; of several, time is wall-clock (default 1)"},
+                {"--repeats", "COUNT", "timed samples (default 30; fewer for slow code)"},
+                {"--seconds", "S", "limit of processor time for all runs together (default 10)"},
+                {"--threads", "T",
+                 "threads of parallel loops; with several, times are wall-clock (default 1)"},
                 {"--winograd", "TILE",
-                 "convolutions of 3x3 with fewer products, in tiles of 2 or 4: rounds more"},
-                {"--cold", NULL, "time it also with nothing in the caches, as inside a network"},
-                {"--json", NULL, "one JSON object per program and line"}},
+                 "compute 3x3 convolutions by Winograd in tiles of 2 or 4, which rounds more"},
+                {"--cold", NULL, "also time it with cold caches, as inside a network"},
+                {"--json", NULL, "one JSON object per line"}},
     .run = run,
 };

@@ -1,4 +1,4 @@
-/* canvas sample: a stream of drawn kernels.
+/* canvas sample: draw kernels.
  *
  * Indices are tried in order from --start; one that is skipped, that equals an earlier kernel of the
  * stream or that has no solution within --budget is passed over and counted. The number of indices is
@@ -92,7 +92,9 @@ static bool write_options(struct arguments *a, char *out, size_t size) {
   if (primitives && !is_range(primitives))
     return report_error("--primitives takes a range such as 5..12, not '%.60s'", primitives), false;
   if (strlen(draws) > 300)
-    return report_error("--draws takes rules or paper and what changes it, not '%.60s...'", draws),
+    return report_error(
+               "--draws takes rules or paper, with changes such as rules,free=0.2, not '%.60s...'",
+               draws),
            false;
   int length = snprintf(out, size, "require=%s ", require);
   if (groups)
@@ -153,11 +155,11 @@ static canvas_status solvable(struct arguments *a, struct stream *s, const canva
 static int print_draw(struct arguments *a, struct stream *s, int64_t index, canvas_kernel *kernel,
                       int64_t groups) {
   canvas_hash hash = canvas_kernel_hash(kernel);
-  if (!grow(&s->printed)) return report_error("there is no memory for more kernels");
+  if (!grow(&s->printed)) return report_error("out of memory for more kernels");
   canvas_hash *slot = find(&s->printed, &hash);
   if (slot->hex[0]) {
     s->repeated++;
-    tell(s, index, "passed over", "equals an earlier kernel");
+    tell(s, index, "skipped", "equal to an earlier kernel");
     return EXIT_OK;
   }
   canvas_status status = solvable(a, s, kernel, groups);
@@ -223,24 +225,24 @@ const struct command command_sample = {
     .operands = "",
     .summary = "draw kernels for the layers of a network",
     .details =
-        "Prints kernel texts one after another, each after a comment with the G it was drawn "
-        "with.\n"
-        "Draw i is the same for the same seed, targets and options on any machine. Draws that "
-        "fail,\n"
-        "repeat an earlier kernel or have no sizes within the budget are passed over.\n",
+        "Prints the text of each kernel after a comment with its G. Draw i depends only on seed,\n"
+        "targets and options, on every machine. Draws that fail, repeat an earlier kernel or do\n"
+        "not fit the budget are skipped.\n",
     .example = "canvas sample --targets \"64,56,56;128,28,28\" --count 2 --budget macs=0.5x",
-    .options = {{"--targets", "FILE|\"C,H,W;...\"", "layers to replace: one line each, or short"},
-                {"--seed", "S", "seed of the stream (default 1)"},
-                {"--start", "I", "first index (default 0)"},
-                {"--count", "N", "how many kernels (default 1)"},
+    .options = {{"--targets", "FILE|\"C,H,W;...\"",
+                 "layers to replace: a file with a line each, or the short form"},
+                {"--seed", "S", "seed of the draws (default 1)"},
+                {"--start", "I", "index of the first draw (default 0)"},
+                {"--count", "N", "number of kernels (default 1)"},
                 {"--primitives", "5..12",
-                 "how many primitives, input and output not counted (default 3..8; paper: 5..12)"},
-                {"--require", "reach|none", "reach (default): see along H and W, mix all channels"},
+                 "number of primitives, without input and output (default 3..8; paper: 5..12)"},
+                {"--require", "reach|none",
+                 "reach (default): depend on neighbours along H and W, and mix all channels"},
                 {"--draws", "rules|paper",
-                 "rules (default): without what is mostly poor; or as published"},
-                {"--groups", "G", "this G instead of drawing it"},
-                {"--budget", "BUDGET", "only kernels that fit: macs=0.5x,params=0.5x"},
-                {"--norm", "batch|none", "what --budget counts with: batch, or none (default)"},
-                {"-v", NULL, "say on stderr what was passed over, and how much"}},
+                 "rules (default): avoid kernels that are usually poor; paper: as published"},
+                {"--groups", "G", "value of G (default: drawn)"},
+                {"--budget", "BUDGET", "only kernels that fit, such as macs=0.5x,params=0.5x"},
+                {"--norm", "batch|none", "norms that --budget counts: batch, or none (default)"},
+                {"-v", NULL, "report on stderr which draws were skipped, and why"}},
     .run = run,
 };

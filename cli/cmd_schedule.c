@@ -1,4 +1,4 @@
-/* canvas schedule: the textual schedule of a program. */
+/* canvas schedule: check, print, explain or draw the schedule of a program. */
 #include <stdio.h>
 #include <string.h>
 
@@ -53,9 +53,9 @@ static const struct action *find_action(const char *name) {
   }
   const char *near = nearest(name, names, ACTIONS);
   if (near)
-    report_error("'schedule' cannot '%.60s', did you mean '%s'?", name, near);
+    report_error("'schedule' has no action '%.60s', did you mean '%s'?", name, near);
   else
-    report_error("'schedule' cannot '%.60s', it can check, print, explain and dot", name);
+    report_error("'schedule' has no action '%.60s', it has check, print, explain and dot", name);
   return NULL;
 }
 
@@ -97,23 +97,23 @@ const struct command command_schedule = {
     .operands = "check|print|explain|dot PROGRAM SCHEDULE",
     .least = 3,
     .most = 3,
-    .summary = "check, print, explain and draw how the loops of a program run",
+    .summary = "check, print, explain or draw the schedule of a program",
     .details =
-        "SCHEDULE is a file, or the word default: the one that PROGRAM has without a search, as\n"
-        "it stands. (canvas run and compile edit a program first, as by packing its weights:\n"
-        "canvas compile PROGRAM -o FILE.c writes program and schedule that they use above the C.)\n"
-        "check says whether it is legal for the program, with warnings, and which loops need a "
-        "number;\n"
-        "print writes it in its canonical form; explain tells what each loop touches and where "
-        "that\n"
-        "fits, and what each stage costs; dot draws loops, stages and splits for Graphviz.\n"
-        "docs/schedule.md is the language.\n",
+        "SCHEDULE is a file, or the word default: the default schedule of PROGRAM without edits.\n"
+        "(canvas run and compile first edit a program, for example to pack its weights. canvas\n"
+        "compile PROGRAM -o FILE.c writes the edited program and its schedule above the C.)\n"
+        "    check    whether the schedule is legal, with warnings, and which loops are holes\n"
+        "    print    the schedule in canonical form\n"
+        "    explain  what each loop touches, which cache that fits, and the cost of each stage\n"
+        "    dot      loops, stages and splits as a graph for Graphviz\n"
+        "See docs/schedule.md for the language.\n",
     .example =
         "canvas sample --targets \"16,8,8\" --groups 4 |\n"
         "  canvas solve - --targets \"16,8,8\" --budget macs=0.5x --at G=4 |\n"
         "  canvas lower - >a.program\n"
         "canvas schedule print a.program default",
-    .options = {{"--set", "NUMBERS", "numbers for loops: iw=14,yo=4"},
-                {"--machine", "FILE", "what the schedule is bound for (default: here)"}},
+    .options = {{"--set", "NUMBERS",
+                 "loop extents that replace holes of the schedule, such as iw=14,yo=4"},
+                {"--machine", "FILE", "machine that the schedule is for (default: here)"}},
     .run = run,
 };

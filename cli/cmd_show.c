@@ -1,4 +1,4 @@
-/* canvas show: a kernel or pack as canonical text, as a picture, as PyTorch. */
+/* canvas show: print a kernel or pack as canonical text, picture, graph or PyTorch code. */
 #include <stdio.h>
 #include <string.h>
 
@@ -37,7 +37,7 @@ static int show_text(struct arguments *a, canvas_pack *pack) {
 
 static int show_svg(struct show *s, const canvas_pack *pack) {
   if (s->shown++)
-    return report_error("an SVG picture shows one kernel, the text holds more than one");
+    return report_error("an SVG picture shows one kernel, but the text holds several");
   s->picture = canvas_kernel_svg(canvas_pack_kernel(pack));
   return EXIT_OK;
 }
@@ -57,7 +57,7 @@ static int run(struct arguments *a) {
   if (strcmp(s.as, "text") && strcmp(s.as, "dot") && strcmp(s.as, "svg") && strcmp(s.as, "torch"))
     return report_error("--as takes text, svg, dot or torch, not '%.60s'", s.as);
   if (option_given(a, "--svg") && option_given(a, "--as"))
-    return report_error("--svg is --as svg, give one of them");
+    return report_error("--svg means --as svg, give only one of them");
   int answer = file_each(a, a->operand[0], show, &s);
   if (s.picture && answer == EXIT_OK) fputs(s.picture, stdout);
   canvas_string_free(s.picture);
@@ -73,9 +73,10 @@ const struct command command_show = {
     .details = "PyTorch code needs sizes: the bind lines of a pack, or --at.\n",
     .example = "canvas sample --targets \"64,56,56\" | canvas show - --svg",
     .options = {{"--as", "text|svg|dot|torch",
-                 "canonical text (default), a picture, one for Graphviz, a torch.nn.Module"},
+                 "canonical text (default), SVG picture, Graphviz graph or torch.nn.Module"},
                 {"--svg", NULL, "the same as --as svg"},
-                {"--at", "SIZES", "sizes of a bare kernel: C=64,H=56,W=56,G=4,x0=64"},
-                {"--literal", NULL, "torch: one operator per primitive, no patterns"}},
+                {"--at", "SIZES",
+                 "sizes of a kernel without bind lines, such as C=64,H=56,W=56,G=4,x0=64"},
+                {"--literal", NULL, "with --as torch: one operator per primitive, no patterns"}},
     .run = run,
 };

@@ -1,4 +1,4 @@
-/* canvas solve: sizes for every target that fill a budget. */
+/* canvas solve: choose sizes for every target that fill a budget. */
 #include <stdio.h>
 #include <string.h>
 
@@ -71,23 +71,23 @@ const struct command command_solve = {
     .operands = "FILE",
     .least = 1,
     .most = 1,
-    .summary = "find the sizes that fill a budget at every target",
+    .summary = "choose the sizes of kernels that fill a budget at every target",
     .details =
-        "Prints each kernel with a bind line per target. The budget bounds the sum over the "
-        "targets:\n"
-        "macs=0.5x (of the layers replaced), macs=900M, macs=0.2x..0.5x, params=none; what is not "
-        "named\n"
-        "keeps 1.0x. Exit status 1 where no kernel of the file has a solution.\n",
+        "Prints each kernel with a bind line per target. The budget limits the sum over the\n"
+        "targets: macs=0.5x (of the replaced layers), macs=900M, macs=0.2x..0.5x, params=none; a\n"
+        "quantity that is not named is limited to 1.0x. Exit status 1 if no kernel of the file\n"
+        "has a solution.\n",
     .example =
         "canvas sample --targets \"16,8,8\" --groups 4 |\n"
         "  canvas solve - --targets \"16,8,8\" --budget macs=0.5x --at G=4",
-    .options =
-        {{"--targets", "FILE|\"C,H,W;...\"", "layers to replace: one line each, or short"},
-         {"--budget", "BUDGET", "macs=0.5x,params=0.5x"},
-         {"--at", "G=4", "G, for a kernel that uses it"},
-         {"--norm", "batch|none", "batch: a norm after every inner weight (default none)"},
-         {"--exempt", NULL,
-          "allow equal copies without weights, and weights that cannot matter on small images"},
-         {"--json", NULL, "one object {\"pack\", \"cost\"} per kernel and line"}},
+    .options = {{"--targets", "FILE|\"C,H,W;...\"",
+                 "layers to replace: a file with a line each, or the short form"},
+                {"--budget", "BUDGET", "such as macs=0.5x,params=0.5x"},
+                {"--at", "G=4", "value of G, for a kernel that uses it"},
+                {"--norm", "batch|none", "batch: a norm after every inner weight (default none)"},
+                {"--exempt", NULL,
+                 "allow equal copies without weights, and weights that cannot affect small "
+                 "images"},
+                {"--json", NULL, "one JSON object {\"pack\", \"cost\"} per line"}},
     .run = run,
 };

@@ -1,4 +1,4 @@
-/* canvas tune: the fastest schedule of a kernel, a program or an operator within a budget. */
+/* canvas tune: search for the fastest schedule of a kernel, program, operator or network. */
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
@@ -201,7 +201,7 @@ static void print_json(const struct outcome *o) {
 /* What was left out of the log is told once. */
 static void tell_damaged(struct tune *t, const canvas_tuned *tuned) {
   if (tuned->damaged && !t->told)
-    report_note("%.500s: %" PRId64 " damaged %s left out, 'canvas log show' says why",
+    report_note("%.500s: %" PRId64 " damaged %s left out, 'canvas log show' prints the reasons",
                 t->options.log, tuned->damaged, tuned->damaged == 1 ? "line is" : "lines are");
   t->told |= tuned->damaged > 0;
 }
@@ -215,16 +215,15 @@ static bool is_untried(const struct tune *t, const canvas_tuned *tuned) {
 
 static void tell_untried(const struct tune *t, const struct outcome *o) {
   if (is_untried(t, o->tuned))
-    report_note("%.100s: the time was too short for trials, this is the default schedule", o->name);
+    report_note("%.100s: no trial finished in time, the default schedule is used", o->name);
 }
 
 static void tell_all_untried(const struct tune *t, const canvas_tuned *tuned, int count) {
   int untried = 0;
   for (int i = 0; i < count; i++) untried += is_untried(t, &tuned[i]);
   if (untried)
-    report_note(
-        "%d of %d programs had no trials within the budget, they have their default schedules",
-        untried, count);
+    report_note("%d of %d programs had no trials within the budget and use their default schedules",
+                untried, count);
 }
 
 static int print_outcome(struct arguments *a, const struct outcome *o) {
@@ -327,7 +326,7 @@ static int tune_kept(struct arguments *a, struct tune *t, struct together *all) 
 
 static int tune_together(struct arguments *a, struct tune *t) {
   struct together *all = calloc(1, sizeof *all);
-  if (!all) return report_error("there is no memory for the programs");
+  if (!all) return report_error("out of memory for the programs");
   int answer = programs_each(a, a->operand[0], keep_program, all);
   if (answer == EXIT_OK) answer = tune_kept(a, t, all);
   for (int i = 0; i < all->count; i++) {
@@ -344,7 +343,7 @@ static int tune_together(struct arguments *a, struct tune *t) {
 static int tune_operator(struct arguments *a, struct tune *t) {
   struct program_item item = {.name = a->operand[0]};
   char *text = operands_join(a, 1);
-  if (!text) return report_error("there is no memory for the arguments");
+  if (!text) return report_error("out of memory for the arguments");
   canvas_status status =
       canvas_operator_program(a->ctx, a->operand[0], text, strlen(text), &item.program);
   free(text);
@@ -421,39 +420,40 @@ const struct command command_tune = {
     .operands = "FILE | OPERATOR ARGUMENT=VALUE...",
     .least = 1,
     .most = OPERANDS_MAX,
-    .summary = "find the fastest schedule within a budget",
+    .summary = "search for the fastest schedule within a budget",
     .details =
-        "FILE is a kernel, a pack, a program or a network, whose programs are those that a run\n"
-        "calls; or give an operator and its arguments, as to canvas operator. Schedules are "
-        "chosen\n"
-        "by a search method, compiled, checked against the interpreter and timed on this machine;\n"
-        "what is best is compiled as canvas run does (trials by clang -O1, where it is) and timed\n"
-        "again beside the default.\n"
-        "With --log all trials are kept: canvas run, compile and log take the best from there, a\n"
-        "search that was ended goes on, and another shape begins with what was found. Schedules "
-        "of\n"
-        "a network are timed in the network, too; where the default is faster the log says so.\n"
-        "docs/tune.md lists the methods.\n",
+        "FILE is a kernel, a pack, a program or a network, whose programs are tuned one by one.\n"
+        "An operator and its arguments can be given instead, as to canvas operator. The search\n"
+        "method proposes schedules, which are compiled, compared with the interpreter and timed\n"
+        "on this machine. Trials are compiled by clang -O1 if it is installed; at the end the\n"
+        "best ones are compiled as canvas run does and timed again beside the default schedule.\n"
+        "With --log, all trials are stored: canvas run, compile and log use the best one, an\n"
+        "interrupted search continues, and a search for another shape starts from the stored\n"
+        "ones. Schedules of a network are also timed inside the network; where the default is\n"
+        "faster, the log says so. See docs/tune.md for the methods.\n",
     .example = "canvas tune gemm m=64 n=64 k=64 --trials 8 --log tuned.jsonl 2>progress.txt",
     .options =
-        {{"--at", "SIZES", "sizes of a bare kernel: C=64,H=56,W=56,G=4,x0=64"},
+        {{"--at", "SIZES",
+          "sizes of a kernel without bind lines, such as C=64,H=56,W=56,G=4,x0=64"},
          {"--target", "NAME", "only this target of a pack"},
-         {"-N", "BATCH", "samples of a batch (default 1)"},
+         {"-N", "BATCH", "batch size (default 1)"},
          {"--method", "NAME",
           "quick, oneshot, random, exhaustive, ga, evolution, droplet, searching or q "
           "(default quick)"},
-         {"--trials", "COUNT", "schedules to measure (default: the method's; quick 64)"},
+         {"--trials", "COUNT", "schedules to measure (default: that of the method; quick: 64)"},
          {"--time", "TIME",
-          "for each program, of the clock or of processors: 10s, 500ms, 2min (default: no limit)"},
+          "limit for each program, such as 10s, 500ms or 2min, of wall-clock or "
+          "processor time, whichever is longer (default: none)"},
          {"--together", NULL,
-          "trials and time are for all programs of FILE, those that run often first"},
-         {"--seed", "S", "seed of what the method draws (default 1)"},
-         {"--log", "FILE", "keep all trials there, as JSON lines; go on from there"},
-         {"--threads", "T", "of parallel loops; of several, time is wall-clock (default 1)"},
-         {"--machine", "FILE", "what schedules are bound for (default: here)"},
-         {"--sketch", "FILE", "a schedule with holes, instead of all that the tuner knows"},
-         {"--winograd", NULL, "permit Winograd convolutions, which round more"},
-         {"--space", "POINTS", "print what there is to choose from, and so many points of each"},
-         {"--json", NULL, "one JSON object per program and line, and one of a network"}},
+          "share trials and time among all programs of FILE, most frequent first"},
+         {"--seed", "S", "seed of the search (default 1)"},
+         {"--log", "FILE", "store all trials in this file as JSON lines, and continue from it"},
+         {"--threads", "T",
+          "threads of parallel loops; with several, times are wall-clock (default 1)"},
+         {"--machine", "FILE", "machine that schedules are for (default: here)"},
+         {"--sketch", "FILE", "a schedule with holes to fill, instead of the tuner's own sketches"},
+         {"--winograd", NULL, "allow Winograd convolutions, which round more"},
+         {"--space", "POINTS", "print the sketches, and POINTS points of each"},
+         {"--json", NULL, "one JSON object per program and line, and one for a network"}},
     .run = run,
 };

@@ -1,4 +1,4 @@
-/* canvas network --run, --time and --emit: a network as machine code, and as C to keep. */
+/* canvas network --run, --time and --emit: run a network as machine code, or write it as C. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -186,7 +186,7 @@ static int time_calls(struct job *j) {
   if (status != CANVAS_OK) return report_status(j->a, j->facts.function, status);
   struct timing *t = calloc((size_t)count + 1, sizeof *t), whole = time_of(j, -1, ALL);
   double all = 0;
-  if (!t) return report_error("no memory for the times of %d calls", count);
+  if (!t) return report_error("out of memory for the times of %d calls", count);
   for (int i = 0; i < count; i++) all += (t[i] = time_of(j, i, ALL / count)).median;
   if (json)
     printf("{\"seconds\": %.6g, \"calls\": [", whole.median);
@@ -212,7 +212,7 @@ static bool job_numbers(struct job *j) {
       !tensors_new(j->network, CANVAS_OUTPUT, true, &j->outputs) ||
       !tensors_fill(j->network, CANVAS_INPUT, (uint64_t)j->seed, &j->inputs) ||
       !tensors_fill(j->network, CANVAS_WEIGHT, (uint64_t)j->seed, &j->weights))
-    return report_error("%s: its tensors need too much memory, give smaller sizes",
+    return report_error("%s: its tensors need too much memory, use smaller sizes",
                         text_name(j->a->operand[0])),
            false;
   return true;
@@ -228,7 +228,7 @@ static void note_simpler(const canvas_network_code *code, int calls) {
     canvas_network_call c = canvas_network_code_call(code, i);
     if (c.simpler)
       report_note(
-          "program '%.40s' gets a simpler schedule: the code of a better one does not compile",
+          "program '%.40s' uses a simpler schedule: the code of a better one does not compile",
           c.program);
   }
 }
@@ -289,9 +289,9 @@ static char *joined(const char *folder, const char *name) {
 static char *path_for(const char *folder, const canvas_network_file *file, bool over) {
   char *path = joined(folder, file->name);
   struct stat s;
-  if (!path) return report_error("no memory for the name of a file"), NULL;
+  if (!path) return report_error("out of memory for the name of a file"), NULL;
   if (over || stat(path, &s)) return path;
-  report_error("'%.900s' is there, write over it with --force", path);
+  report_error("'%.900s' exists, overwrite it with --force", path);
   free(path);
   return NULL;
 }

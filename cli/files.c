@@ -1,4 +1,4 @@
-/* Where texts come from: files, standard input, short forms on the command line. */
+/* Read texts from files, standard input or short forms on the command line. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -190,7 +190,7 @@ canvas_pack *pack_sized(struct arguments *a, canvas_pack *pack, canvas_pack **ma
   const canvas_kernel *kernel = canvas_pack_kernel(pack);
   *made = NULL;
   if (canvas_pack_count(pack) && at) {
-    report_error("'%s' has bind lines, leave --at away", canvas_kernel_name(kernel));
+    report_error("'%s' has bind lines, leave out --at", canvas_kernel_name(kernel));
     return NULL;
   }
   if (canvas_pack_count(pack)) return pack;
@@ -215,6 +215,6 @@ bool targets_chosen(struct arguments *a, const canvas_pack *pack, int *first, in
       *end = *first + 1;
       return true;
     }
-  report_error("'%s' is bound to no target '%.200s'", kernel, name);
+  report_error("'%s' has no target '%.200s'", kernel, name);
   return false;
 }

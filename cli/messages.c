@@ -1,4 +1,4 @@
-/* What the command says: error messages on stderr, texts on stdout. */
+/* Error messages on stderr, texts on stdout. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* The last part of canvas tune for a network: its calls with the schedules of the log beside the default ones, in the
- * network itself.
+/* The last part of canvas tune for a network: time the schedules of the log against the default ones inside the
+ * network.
  *
  * A program that is run again and again finds its data in the caches; as a call of a network it finds what the call
  * before has left there, and its weights seldom. So a schedule that won its trials may lose there. Both
@@ -240,7 +240,7 @@ static canvas_status compare(struct network_finals *f) {
   canvas_status status = compile_both(f);
   if (status != CANVAS_OK || !differ(f)) return status;
   if (!make_tensors(f)) {
-    report_note("%s: no memory for its tensors, the schedules were not timed in the network",
+    report_note("%s: out of memory for its tensors, the schedules were not timed in the network",
                 text_name(f->a->operand[0]));
     return CANVAS_OK;
   }
@@ -279,7 +279,7 @@ static int judge_network(struct network_finals *f) {
   tensors_free(&f->weights);
   tensors_free(&f->outputs);
   free(f->finalists);
-  if (stopped) report_note("stopped before the network was timed to the end");
+  if (stopped) report_note("stopped before the timing of the network was complete");
   return stopped ? EXIT_INTERRUPTED : status == CANVAS_OK ? EXIT_OK : EXIT_BAD;
 }
 

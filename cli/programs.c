@@ -1,5 +1,5 @@
-/* Programs and schedules of the command line: FILE is a program, a network of programs, or a kernel or pack, which
- * --at, --target and -N make into programs; --schedule and --set say how their loops run, --machine on what. */
+/* Programs and schedules of the command line. FILE is a program, a network, or a kernel or pack, which --at,
+ * --target and -N lower to programs. --schedule and --set give the schedule, --machine the machine. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@ static bool no_sizes_given(struct arguments *a, const struct text *text, const c
   static const char *const others[] = {"--at", "--target", "-N"};
   for (int i = 0; i < 3; i++)
     if (option_given(a, others[i])) {
-      report_error("%s: %s is for kernels, a %s has its sizes", text->name, others[i], what);
+      report_error("%s: %s is for kernels, a %s has fixed sizes", text->name, others[i], what);
       return false;
     }
   return true;
@@ -206,7 +206,7 @@ static bool bound_named(struct arguments *a, const canvas_program *program,
   if (!edited) warnings_print(out->bound, stderr); /* the default one is not the user's to change */
   if (!canvas_bound_describe(out->bound).holes) return true;
   char *holes = canvas_bound_holes(out->bound);
-  report_error("%s: it has holes, give them numbers with --set: %s", text_name(file), holes);
+  report_error("%s: it has holes, give their extents with --set: %s", text_name(file), holes);
   canvas_string_free(holes);
   bound_drop(out);
   return false;

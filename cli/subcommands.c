@@ -1,4 +1,4 @@
-/* What every subcommand's row is good for: it is found by its name, and its help is printed. */
+/* Find a subcommand by its name, and print its help from its row. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>

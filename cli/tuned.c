@@ -1,4 +1,4 @@
-/* Tuning logs on the command line: read, and asked for the best schedule of a program. */
+/* Tuning logs on the command line: read them, and find the best schedule of a program. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +20,7 @@ canvas_log *log_of_file(struct arguments *a, const char *file) {
   int64_t outdated = canvas_log_outdated(log, &line);
   if (outdated)
     report_note("%.500s: %" PRId64 " record%s of format 1 left out, from line %" PRId64
-                " on: such a record says what edits made, and not which edits; tune again",
+                " on: such records hold edited programs without the edits; tune again",
                 file, outdated, outdated == 1 ? "" : "s", line);
   return log;
 }
@@ -28,8 +28,9 @@ canvas_log *log_of_file(struct arguments *a, const char *file) {
 void note_refused(const char *file, const canvas_log_task *tasks, int count) {
   for (int i = 0; i < count; i++)
     if (tasks[i].refused)
-      report_note("%.500s: %d record%s of '%.100s' would be the best and cannot be used: %s", file,
-                  tasks[i].refused, tasks[i].refused > 1 ? "s" : "", tasks[i].name, tasks[i].why);
+      report_note("%.500s: %d record%s of '%.100s' would be the fastest but cannot be used: %s",
+                  file, tasks[i].refused, tasks[i].refused > 1 ? "s" : "", tasks[i].name,
+                  tasks[i].why);
 }
 
 void tuned_note_refused(const struct tuned *t) {
@@ -79,11 +80,11 @@ canvas_bound *tuned_best(struct arguments *a, const struct tuned *t,
   if (!t->log) return NULL;
   canvas_status status = canvas_log_take(a->ctx, t->log, program, &t->place, &bound, &taken);
   if (status == CANVAS_OK && taken.refused)
-    report_note("%.500s: %d better record%s cannot be used: %.400s", t->file, taken.refused,
+    report_note("%.500s: %d faster record%s cannot be used: %.400s", t->file, taken.refused,
                 taken.refused > 1 ? "s" : "", taken.why);
   if (status == CANVAS_OK && canvas_log_record(t->log, taken.record).screened)
-    report_note("%.500s: the search was ended before its finals; its best trial is taken", t->file);
+    report_note("%.500s: the search ended before its finals; its best trial is used", t->file);
   if (status == CANVAS_OK) return bound;
-  report_note("%.500s: %s; the default schedule is taken", t->file, canvas_context_message(a->ctx));
+  report_note("%.500s: %s; the default schedule is used", t->file, canvas_context_message(a->ctx));
   return NULL;
 }

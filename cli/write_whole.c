@@ -1,4 +1,4 @@
-/* A file written whole or not at all.
+/* Write a file completely or not at all.
  *
  *     .NAME.TOKEN.new   is written, synced to disk, then renamed to   NAME
  *
@@ -143,7 +143,8 @@ static int put_file(struct place *p, const char *bytes, size_t length, int mode)
 int write_whole(const char *path, const char *bytes, size_t length, int mode) {
   struct stat s;
   struct place p;
-  if (!stat(path, &s) && !S_ISREG(s.st_mode)) return report_error("'%.900s' is no file", path);
+  if (!stat(path, &s) && !S_ISREG(s.st_mode))
+    return report_error("'%.900s' is not a regular file", path);
   if (!find_place(path, &p)) return cannot_write(path, errno);
   remove_left(&p);
   int why = put_file(&p, bytes, length, mode);

@@ -13,6 +13,9 @@ list(REMOVE_ITEM sources ${CMAKE_CURRENT_SOURCE_DIR}/cli/main.c)
 add_library(canvas_objects OBJECT ${sources})
 target_include_directories(canvas_objects PUBLIC include PRIVATE src)
 target_compile_options(canvas_objects PRIVATE -fno-lto)
+# Where tests are built, and for debugging, code is verified after each pass (src/code/pipeline.h).
+set_property(SOURCE src/code/pipeline.c APPEND PROPERTY COMPILE_DEFINITIONS
+  $<$<OR:$<BOOL:${CANVAS_TESTS}>,$<CONFIG:Debug>>:CANVAS_VERIFY_PASSES>)
 target_link_libraries(canvas_objects PUBLIC m ${CMAKE_DL_LIBS})
 
 set(whole ${CMAKE_CURRENT_BINARY_DIR}/canvas.o)

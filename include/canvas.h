@@ -500,6 +500,11 @@ typedef struct canvas_emit_options {
  * tensors, row-major. `options` may be NULL. CANVAS_BAD_INPUT: it has holes, or the name is none. */
 canvas_status canvas_bound_emit(canvas_context *ctx, const canvas_bound *bound,
                                 const canvas_emit_options *options, char **out);
+/* The tree of statements that is printed as C, as text, after the pass `after`: "build" before the first pass, NULL
+ * after the last one. Of two functions (`prepare` above) the first text is that of NAME_prepare. For people: the text
+ * may change. CANVAS_BAD_INPUT: the schedule has holes, or there is no such pass; the message lists them. */
+canvas_status canvas_bound_statements(canvas_context *ctx, const canvas_bound *bound,
+                                      const char *after, char **out);
 /* The function's name: the program's, or one near it where that means something in C. */
 char *canvas_program_function(const canvas_program *program);
 
@@ -573,7 +578,7 @@ typedef struct canvas_network_call {
   const char *results;  /* names of values, with commas between */
   int64_t flops, bytes; /* operations; of its arguments and results together */
   bool tuned, parallel; /* its schedule is of the log; threads share its work */
-  bool simpler; /* the schedule is simpler than asked for: code of that did not compile */
+  bool simpler;         /* the schedule is simpler than asked for: code of that did not compile */
 } canvas_network_call;
 canvas_network_call canvas_network_code_call(const canvas_network_code *code, int call);
 

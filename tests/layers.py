@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The shape of the house, checked: who may include whom, names found by name alone, one core.
+"""The shape of the house, checked: who may include whom, who calls whom, names of files, one core.
 
     tests/layers.py [--longest]
 
@@ -16,6 +16,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 
+import named_files
 import rooms
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -44,7 +45,7 @@ LAYERS: dict[str, str] = {
     "explain": "cost bind schedule program base",
     "code": "bind schedule program base",
     "emit": "code bind schedule program base",
-    "run": "emit bind schedule rewrite program base",
+    "run": "emit code bind schedule rewrite program base",
     "tune": "run prepare autoschedule cost edit emit code bind schedule rewrite program base",
     "net": "tune run prepare autoschedule cost edit emit code bind schedule rewrite program base",
 }
@@ -102,7 +103,7 @@ def includes(text: str) -> Iterator[tuple[int, str]]:
 
 
 def check_guards(tree: Tree) -> Iterator[str]:
-    """src/kernel/cost.h is guarded by CANVAS_KERNEL_COST_H."""
+    """src/kernel/primitive.h is guarded by CANVAS_KERNEL_PRIMITIVE_H."""
     for path, text in tree.items():
         if path.startswith("src/") and path.endswith(".h"):
             guard = "CANVAS_" + re.sub(r"[/.]", "_", path.removeprefix("src/")).upper()
@@ -121,25 +122,61 @@ def check_names(tree: Tree) -> Iterator[str]:
 
 
 def check_calls(tree: Tree) -> Iterator[str]:
-    """No C files that call each other in a circle; a function may call back within its file."""
+    """No C files that call each other in a circle; a function may call back within its file.
+
+    The inline functions of a header NAME.h are those of NAME.c: who calls them needs that file's
+    types. Tables that a file defines for others are called by whoever names them. Not seen: a table
+    whose names a macro glues together, as kernel/ takes the families of primitive/.
+    """
+    sources = {
+        path: without_comments(text)
+        for path, text in tree.items()
+        if path.startswith(("src/", "cli/")) and path.endswith((".c", ".h"))
+    }
+    for path in sources:
+        if path.endswith(".h"):  # not its declarations
+            sources[path] = "".join(INLINE_WHOLE.findall(sources[path]))
     homes = {
         name: path
-        for path, text in tree.items()
-        if path.startswith(("src/", "cli/")) and path.endswith(".c")
-        for name in DEFINED.findall(text)
+        for path, text in sources.items()
+        for name in (DEFINED if path.endswith(".c") else INLINE).findall(text)
     }
-    calls = {
-        path: {homes[name] for name in NAMED.findall(without_comments(text)) if name in homes}
-        for path, text in tree.items()
-        if path in set(homes.values())
+    tables = {
+        name: path
+        for path, text in sources.items()
+        if path.endswith(".c")
+        for name in TABLE.findall(text)
     }
+    calls: dict[str, set[str]] = {}
+    for path, text in sources.items():
+        named = {homes[name] for name in set(NAMED.findall(text)) - own(text) if name in homes}
+        named |= {tables[name] for name in set(re.findall(r"\w+", text)) & set(tables)}
+        source = source_of(path, tree)
+        calls.setdefault(source, set()).update(source_of(other, tree) for other in named)
+    for arrows in calls.values():
+        arrows &= set(calls)
     for circle in circles(calls):
         yield f"{' -> '.join(circle)}: these files call each other in a circle"
 
 
-# A function that other files may call, where it is defined; and whatever is called or named.
+# A function that other files may call, where it is defined, in a header or not; a table that other
+# files may read; a function of the file's own; and whatever is called or named.
 DEFINED = re.compile(r"^(?!static\b)[a-z][\w *]*?\b(\w+)\([^;{}]*\) \{$", re.M)
-NAMED = re.compile(r"\b[a-z]\w+\b(?=\()|&[a-z]\w+\b|(?<=[ (,])[a-z]\w+(?=[,)])")
+INLINE = re.compile(r"^static inline [\w *]*?\b(\w+)\(", re.M)
+INLINE_WHOLE = re.compile(r"^static inline .*?^\}\n", re.M | re.S)
+TABLE = re.compile(r"^(?!static\b|extern\b)[a-z][\w *]*?\b(\w+)(?:\[[^\]]*\])+ = \{", re.M)
+OWN = re.compile(r"^static (?!inline\b)[\w *]*?\b(\w+)\(", re.M)
+NAMED = re.compile(r"\b[a-z]\w+\b(?=\()|(?<=&)[a-z]\w+\b|(?<=[ (,{])[a-z]\w+(?=[,)}])")
+
+
+def own(text: str) -> set[str]:
+    return set(OWN.findall(text))
+
+
+def source_of(path: str, tree: Tree) -> str:
+    """NAME.c for its header, too."""
+    source = path[:-1] + "c"
+    return source if path.endswith(".h") and source in tree else path
 
 
 def without_comments(text: str) -> str:
@@ -195,7 +232,7 @@ def imported(node: ast.AST) -> list[str]:
     return []
 
 
-CHECKS = (check_includes, check_guards, check_names, check_calls, check_package, *rooms.CHECKS)
+CHECKS = (check_includes, check_guards, check_names, check_calls, check_package, *rooms.CHECKS, *named_files.CHECKS)
 
 # For each rule trees that it must reject and one that it must let pass.
 PLANTED: dict[str, tuple[list[Tree], Tree]] = {
@@ -238,11 +275,22 @@ PLANTED: dict[str, tuple[list[Tree], Tree]] = {
                 "src/dim/b.c": "int two(int x) {\n  return three(x);\n}\n",
                 "cli/c.c": "int three(int x) {\n  return each(x, one);\n}\n",
             },
+            {
+                "src/dim/a.c": "int one(int x) {\n  return two(x);\n}\n",
+                "src/dim/a.h": "static inline int half(int x) {\n  return x / 2;\n}\n",
+                "src/dim/b.c": "int two(int x) {\n  return half(x);\n}\n",
+            },
+            {
+                "src/dim/a.c": "int one(int x) {\n  return row(x)->two;\n}\n",
+                "src/dim/b.c": "const struct row rows[COUNT] = {{one}};\n",
+                "src/dim/c.c": "int row(int x) {\n  return rows[x];\n}\n",
+            },
         ],
         {
             "src/dim/a.c": "int one(int x) {\n  return x ? one(x - 1) : two(x);\n}\n",
             "src/dim/b.c": "int two(int x) {  // one(x)\n  return x;\n}\n",
             "src/dim/c.c": "static int two(int x) {\n  return one(x);\n}\n",
+            "src/dim/d.h": "static inline int half(int x) {\n  return x / 2;\n}\n",
         },
     ),
     "check_package": (
@@ -255,6 +303,7 @@ PLANTED: dict[str, tuple[list[Tree], Tree]] = {
         {"python/canvas/a.py": "from canvas import _core\nfrom ._core import draw\nimport json\n"},
     ),
     **rooms.PLANTED,
+    **named_files.PLANTED,
 }
 
 

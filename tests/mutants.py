@@ -61,6 +61,7 @@ MEMORY = 8 << 30  # bytes of address space of one test
 # From quick to slow; tests that are not named here come last.
 ORDER = [
     "kernel",
+    "default_times",
     "schedule",
     "spell",
     "lower",
@@ -86,7 +87,7 @@ NEAREST = {
     "schedule": ["loop_tree", "schedule_edit"],
     "edit": ["schedule_follow", "schedule_edit"],
     "prepare": ["prepare"],
-    "autoschedule": ["default"],
+    "autoschedule": ["default_times", "default"],
     "rewrite": ["program_edit"],
     "code": ["code", "emit"],
     "emit": ["emit"],

@@ -1,7 +1,7 @@
-"""The shape of the Python package, checked by tests/layers.py: which package may import which, no
-circles between files, SQL in one place, no public function with the name of a package.
+"""The structure of the Python package, checked by tests/layers.py: which package may import which,
+no cycles between files, SQL in one package, no public function with the name of a package.
 
-The arrows of the design are the table PACKAGES, in the order in which data flows.
+The table PACKAGES lists the packages in data-flow order.
 """
 
 import ast
@@ -47,24 +47,24 @@ def check_packages(tree: Tree) -> Iterator[str]:
             yield f"{path}: package {package} is missing in the table of tests/rooms.py"
             continue
         allowed = [package, *PACKAGES[package].split()]
-        for line, other in imports(tree, path, typing=True):
+        for line, other in imports(tree, path):
             named = package_of(other)
             if named not in allowed:
                 yield f"{path}:{line}: {package} may import {' '.join(allowed)}, not {other}"
 
 
-def check_circles(tree: Tree) -> Iterator[str]:
-    """No file needs itself by way of others; what only a type checker reads is no need."""
+def check_cycles(tree: Tree) -> Iterator[str]:
+    """The imports of the files have no cycle; imports under TYPE_CHECKING count."""
     graph = {path: {other for _, other in imports(tree, path)} for path in files(tree)}
     done: set[str] = set()
     for path in graph:
-        circle = circle_from(path, graph, [], done)
-        if circle:
-            yield "a circle of imports: " + " -> ".join(circle)
+        cycle = cycle_from(path, graph, [], done)
+        if cycle:
+            yield "a cycle of imports: " + " -> ".join(cycle)
             return
 
 
-def circle_from(
+def cycle_from(
     path: str, graph: dict[str, set[str]], trail: list[str], done: set[str]
 ) -> list[str]:
     if path in trail:
@@ -72,8 +72,8 @@ def circle_from(
     if path in done:
         return []
     for other in sorted(graph.get(path, ())):
-        if circle := circle_from(other, graph, [*trail, path], done):
-            return circle
+        if cycle := cycle_from(other, graph, [*trail, path], done):
+            return cycle
     done.add(path)
     return []
 
@@ -116,14 +116,12 @@ def package_of(path: str) -> str | None:
     return None if first.removesuffix(".py") in FACES else "base"
 
 
-def imports(tree: Tree, path: str, typing: bool = False) -> Iterator[tuple[int, str]]:
-    """(line, file of the package) of each import, inside of functions too; `typing`: those for a
-    type checker alone, too.  A package's own __init__.py is none of its files' needs.
+def imports(tree: Tree, path: str) -> Iterator[tuple[int, str]]:
+    """(line, file of the package) of each import, also inside functions and under TYPE_CHECKING.
+    The __init__.py of a file's own package is left out.
     """
-    parsed = ast.parse(tree[path], path)
-    skipped = set() if typing else {id(node) for node in for_types(parsed)}
-    for node in ast.walk(parsed):
-        if isinstance(node, ast.ImportFrom) and node.level and id(node) not in skipped:
+    for node in ast.walk(ast.parse(tree[path], path)):
+        if isinstance(node, ast.ImportFrom) and node.level:
             folder = pathlib.PurePosixPath(path)
             for _ in range(node.level):
                 folder = folder.parent
@@ -144,13 +142,7 @@ def targets(tree: Tree, folder: str, words: list[str]) -> Iterator[str]:
             yield f"{place}/__init__.py"
 
 
-def for_types(parsed: ast.AST) -> Iterator[ast.AST]:
-    for node in ast.walk(parsed):
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            yield from ast.walk(node)
-
-
-CHECKS = (check_packages, check_circles, check_sql, check_public)
+CHECKS = (check_packages, check_cycles, check_sql, check_public)
 
 HERE = {"python/canvas/errors.py": "", "python/canvas/nn/a.py": "", "python/canvas/nn/b.py": ""}
 
@@ -170,7 +162,7 @@ PLANTED: dict[str, tuple[list[Tree], Tree]] = {
             "python/canvas/models.py": "from .nn.a import b\n",
         },
     ),
-    "check_circles": (
+    "check_cycles": (
         [
             {"python/canvas/nn/a.py": "from .b import c\n",
              "python/canvas/nn/b.py": "def f():\n    from .a import d\n"},
@@ -178,11 +170,13 @@ PLANTED: dict[str, tuple[list[Tree], Tree]] = {
             {"python/canvas/nn/__init__.py": "from .a import b\n",
              "python/canvas/nn/a.py": "from ..data.c import d\n",
              "python/canvas/data/c.py": "from ..nn import b\n"},
+            {"python/canvas/nn/a.py": "if TYPE_CHECKING:\n    from .b import c\n",
+             "python/canvas/nn/b.py": "def f():\n    from .a import d\n"},
         ],
         {
             "python/canvas/nn/__init__.py": "from .a import b\n",
             "python/canvas/nn/a.py": "if TYPE_CHECKING:\n    from .b import c\n",
-            "python/canvas/nn/b.py": "from .a import d\nfrom ..data.c import e\n",
+            "python/canvas/nn/b.py": "from ..data.c import e\n",
             "python/canvas/data/c.py": "",
         },
     ),

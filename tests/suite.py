@@ -32,7 +32,7 @@ SPLIT = ["test_emit"]  # programs whose tests run each by itself
 # Programs and tests of more than a few seconds, the longest first: nobody waits for the last one.
 SLOW = [
     "test_tune",
-    "test_default",
+    "test_default_values",
     "test_sketch",
     "sampled_kernels",
     "test_candidates",
@@ -100,6 +100,7 @@ def main() -> int:
     os.environ["TMPDIR"] = temporary
 
     results = [stage("layers", script, "tests/layers.py")]
+    results.append(stage("prose", script, "tests/prose.py"))
     results.append(stage("policy", script, "tests/policy.py"))
     results.append(stage("messages", script, "tests/messages.py"))
     results.append(stage("mutants' texts", script, "tests/mutants.py", "--texts"))

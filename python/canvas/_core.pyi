@@ -1,273 +1,193 @@
-"""The C core, text in and text out.
+"""The C core: functions from text to text.
 
-Every function but `main` and the two without arguments raises Error for bad input: one sentence,
-with line and column where the text has them.  Calls may run in several threads at a time: the
-interpreter lock is free during the work.
+The module has the functions that the package uses; `canvas._testing` has those that only tests and
+benchmarks use.  Every function except `main`, `version` and the watch and call functions raises
+Error for bad input, with line and column if the text has them.  Functions may run in several
+threads at once: the interpreter lock is released during the work.
 
-Texts are those of docs/kernel.md: a *kernel*, a *pack* (a kernel and its bind lines; accepted
-where a kernel is wanted), *targets* (a line per layer, or "C,H,W;..."), a *program*
-(docs/program.md).
+The text formats are those of docs/kernel.md: a *kernel*, a *pack* (a kernel and its bind lines,
+accepted wherever a kernel is), *targets* (one line per layer, or "C,H,W;..."), a *program*
+(docs/program.md).  The first sentence of each docstring is also that of the extension's table,
+python/ext/methods.h.
 """
 
 from collections.abc import Sequence
 from os import PathLike
+from types import ModuleType
 from typing import Any
 
+_testing: ModuleType
+
 class Error(ValueError):
-    """Bad input, in one sentence."""
+    """Bad input, in one message."""
 
 class NoSolution(Error):
-    """The answer is "none"; the sentence says why."""
+    """There is no solution; the message says why."""
+
+_Tensor = tuple[str, str, tuple[int, ...], int, int, bool]
 
 def version() -> str:
-    """For example "0.1.0"."""
+    """The version of Canvas, such as "0.1.0"."""
 
 def main(argv: Sequence[str], /) -> int:
-    """The canvas command; argv[0] is the program's name.  Prints to the process's stdout and
-    stderr (flush Python's own first); answers the exit code: 0, 1 for "none", 2 for bad input.
-    """
+    """Run the canvas command and return its exit code.
 
-def primitives() -> str:
-    """The primitive table as a JSON list of {"name", "family", "inputs", "attributes", "facts",
-    "meaning"}.
+    `argv[0]` is the program's name.  Output goes to the process's stdout and stderr: flush
+    Python's own buffers first.  The exit code is 0, 1 if there is no solution, 2 for bad input.
     """
 
 def print_kernels(text: str, /) -> str:
-    """All kernels of a text in canonical form, a blank line between two."""
+    """The kernels of a text in canonical form.
+
+    A blank line separates two kernels.
+    """
 
 def hash(kernel: str, /) -> str:
-    """32 hex digits, equal for isomorphic kernels."""
-
-def reach(kernel: str, /) -> str:
-    """Why the kernel does not see neighbours along H and W and mix all channels with weights: a
-    sentence, "" if it does.
-    """
+    """The hash of a kernel: 32 hex digits, equal for isomorphic kernels."""
 
 def draw(targets: str, seed: int, index: int, options: str) -> tuple[str, int] | None:
-    """(kernel, G) of one draw, a pure function of its arguments; None: this index is skipped.
+    """Draw a kernel and its G, or None if the index gives no kernel.
 
-    `options`: "primitives=5..12 require=reach|none groups=4 draws=rules|paper", "" for the
-    defaults.  0 <= seed and 0 <= index < 2**63.
-    """
-
-def draw_is_free(seed: int, index: int, options: str) -> bool:
-    """Whether the draw is one of the share (`free=0.1`) that keeps no rule of drawing."""
-
-def idle_weights(pack: str) -> str:
-    """A line for each target with a small image where a weight cannot matter; "" where none."""
-
-def broken_rules(pack: str, options: str) -> str:
-    """The names of the rules that a pack breaks, blanks between, of those that the options of a
-    draw leave on; of a kernel without bind lines those that need no sizes.
+    The result is a pure function of the arguments.  `options`: "primitives=5..12
+    require=reach|none groups=4 draws=rules|paper", "" for the defaults.  0 <= seed and 0 <= index
+    < 2**63.
     """
 
 def mutate(
     targets: str, seed: int, index: int, options: str, parents: list[tuple[str, int]]
 ) -> tuple[str, int] | None:
-    """(kernel, G) of a child of one or two parents, each a kernel and its G; of two, a part of the
-    second is grafted onto the first.  A pure function of its arguments; None: no legal child was
-    found, another index may have one.  `options` are those of `draw`.
+    """Make a child of one or two kernels and its G, or None if no legal child was found.
+
+    `parents`: (kernel, G) each; with two, a part of the second is grafted onto the first.
+    `options` are those of `draw`.  The result is a pure function of the arguments; another index
+    may give a child where this one gives None.
     """
 
-def simplify(kernel: str, /) -> str:
-    """The same kernel with what says nothing taken away: equal up to rounding at all sizes, for
-    all weights of the nodes that stay.
+def idle_weights(pack: str, /) -> str:
+    """Targets on whose small images some weight cannot affect the output, a line each.
+
+    "" if there are none.
     """
 
 def solve(kernel: str, targets: str, budget: str, options: str) -> str:
-    """The pack whose sizes fill the budget ("macs=0.5x,params=0.5x"; what is not named keeps
-    1.0x of the layers replaced).
+    """Choose the sizes of a kernel that fill the budget, and return the pack.
 
-    `options`: "G=4", "exempt=1" (equal copies without weights, and weights that cannot
-    matter on a small image, are allowed), "norm=batch" (the
-    pack has a norm after every weight inside the kernel), "".  Raises
-    NoSolution with the constraint that failed.
+    `budget`: such as "macs=0.5x,params=0.5x", relative to the replaced layers; a quantity that is
+    not named is limited to 1.0x.  `options`: "G=4"; "exempt=1" (equal copies without weights, and
+    weights that cannot affect a small image, are allowed); "norm=batch" (the pack has a norm
+    after every weight inside the kernel); "".  Raises NoSolution with the constraint that failed.
     """
 
 def bind(kernel: str, at: str) -> str:
-    """A pack with one binding, from "C=64,H=56,W=56,G=4,x0=64"; also Cin and Cout, K or KH and
-    KW, stride, name.
+    """A pack with one binding of the kernel.
+
+    `at`: the sizes, such as "C=64,H=56,W=56,G=4,x0=64"; also Cin and Cout, K or KH and KW,
+    stride, name.
     """
 
 def print_pack(text: str, /) -> str:
     """A pack in canonical form."""
 
 def cost(pack: str, /) -> str:
-    """JSON {"kernel", "hash", "macs", "flops", "params", "activations", "elementwise", "bytes",
-    "targets": [{"name", "macs", ...}]}: whole numbers, of one sample, summed over the targets;
-    flops = 2 * macs.
+    """The cost of a pack as JSON.
+
+    {"kernel", "hash", "macs", "flops", "params", "activations", "elementwise", "bytes",
+    "targets": [{"name", "macs", ...}]}: integers, for one sample, summed over the targets; flops
+    = 2 * macs.
     """
 
-def baseline(targets: str, /) -> str:
-    """JSON as of `cost` for the convolutions that the targets replace, without bias."""
-
 def torch_code(pack: str, patterns: bool = True) -> str:
-    """A self-contained torch.nn.Module; `patterns`: runs of primitives as one operator of PyTorch
-    where there is one (equal results).
+    """The source of a self-contained torch.nn.Module.
+
+    `patterns`: replace sequences of primitives by one PyTorch operator where one exists, with
+    equal results.
     """
 
 def dot(kernel: str, /) -> str:
-    """A picture in Graphviz's language."""
+    """A picture of a kernel in Graphviz's language."""
 
 def svg(kernel: str, /) -> str:
-    """A picture as SVG; its <desc> holds the kernel's text."""
+    """A picture of a kernel as SVG.
+
+    Its <desc> holds the kernel's text.
+    """
 
 def lower(pack: str, target: int, batch: int = 1) -> str:
-    """The program of one binding for `batch` samples; targets count from 0."""
+    """The program of one target of a pack.
+
+    `target` counts from 0; `batch`: samples.
+    """
 
 def operator_program(name: str, arguments: str) -> str:
-    """The program of an operator (docs/operators.md), from "height=56 kernel=3 ..."."""
+    """The program of an operator of the library.
 
-_Row = tuple[str, str, tuple[int, ...], int, int, bool]
+    `arguments`: such as "height=56 kernel=3" (docs/operators.md).
+    """
 
-def signature(program: str, /) -> tuple[list[_Row], list[_Row]]:
-    """The inputs and the outputs of a program, each (name, dtype, shape, least, most, rising):
-    dtype is "f32", "f64", "bf16" or "i32"; elements of i32 lie in [least, most] and where they
-    rise never fall along the last axis, from least to most.
+def signature(program: str, /) -> tuple[list[_Tensor], list[_Tensor]]:
+    """The inputs and the outputs of a program.
+
+    Each is (name, dtype, shape, least, most, rising).  dtype is "f32", "f64", "bf16" or "i32";
+    elements of i32 lie in [least, most], and if `rising` they never decrease along the last axis.
     """
 
 def compile(
     program: str, schedule: str | None = None, machine: str | None = None
 ) -> tuple[str, str, int, list[bool], list[bool]]:
-    """(path, function, packed, prepare, takes): a shared object in the cache and the name of its
-    function, which takes a pointer for each input of `takes`, then each output, and answers 0,
-    or 1 where there is no memory. With `packed` > 0 it takes memory of so many bytes between
-    the two, which function_prepare fills; that takes the inputs of `prepare`, and the memory.
-    `schedule`: None for the default one; `machine`: None for this one. Error also where no
-    compiler works.
+    """Compile a program into a shared object in the cache.
+
+    Returns (path, function, packed, prepare, takes).  The function takes a pointer for each input
+    of `takes`, then for each output, and returns 0, or 1 if it is out of memory.  If `packed` >
+    0, it also takes a buffer of that many bytes between the two, which function_prepare fills;
+    function_prepare takes the inputs of `prepare` and the buffer.  `schedule`: None selects the
+    default schedule; `machine`: None selects this machine.  Raises Error also if no C compiler
+    works.
     """
 
 def load_object(path: str, /) -> int:
-    """The handle of dlopen for such a shared object, once its folders, its owner and its checksum
-    are checked. Error: it was removed or damaged, or cannot be loaded.
+    """Load a shared object of the cache and return the handle of dlopen.
+
+    Its folders, its owner and its checksum are checked first.  Raises Error if it was removed or
+    damaged or cannot be loaded.
     """
 
 def print_program(program: str, /) -> str:
     """A program in canonical form."""
 
 def edit_program(program: str, edit: str) -> str:
-    """The program after an edit, as "inline P" or "cache Y as CC" (docs/program.md)."""
+    """The program after one edit.
+
+    `edit`: such as "inline P" or "cache Y as CC" (docs/program.md).
+    """
 
 def replay_edits(program: str, edits: str, winograd: int = 0) -> str:
-    """The program after edits that a stranger may have written, a line each: those that change
-    values are refused: `type`, `border Y` without a name, and `winograd` in larger tiles.
+    """The program after edits from an untrusted source, a line each.
+
+    Edits that change values are rejected: `type`, `border Y` without a name, and `winograd` with
+    tiles larger than `winograd`.
     """
 
 def bind_schedule(
     program: str, schedule: str | None = None, machine: str | None = None
 ) -> tuple[str, str]:
-    """(program, schedule) in canonical form, every loop with its number: the schedule is legal for
-    the program on the machine. `schedule`: None for the default one, which may come with edits of
-    the program; `machine`: None for this one.
+    """Check a schedule, and return the program and the schedule in canonical form.
+
+    Every loop of the schedule is printed with its extent; Error says why it is illegal for the
+    program on the machine.  `schedule`: None selects the default schedule, which may edit the
+    program; `machine`: None selects this machine.
     """
 
 def emit(program: str, schedule: str | None = None, machine: str | None = None) -> str:
-    """The C of a program under a schedule, arguments as of `bind_schedule`."""
+    """The C of a program under a schedule.
 
-def edit_schedule(program: str, schedule: str, edit: str, machine: str | None = None) -> str:
-    """The schedule after an edit of it, as "split it 4" or "move P to jo", checked as a whole
-    (canvas_bound_edit of canvas.h lists them).
-    """
-
-def follow_edit(program: str, schedule: str, edit: str, machine: str | None = None) -> str:
-    """The schedule for what `edit_program` makes of the program by the same edit."""
-
-def network_compile(
-    network: str,
-    log: str | PathLike[str] | None = None,
-    threads: int = 1,
-    machine: str | None = None,
-    optimize: bool = True,
-    name: str | None = None,
-) -> dict[str, Any]:
-    """A network compiled: {"path": of a shared object in the cache, "function": NAME, "packed",
-    "arena": bytes, "text": of the network after the passes, "weights": [(name, source or None,
-    dtype, shape)], "inputs", "outputs": [(name, dtype, shape)], "calls": [(program, results, macs,
-    bytes)], "simpler": the programs of calls with a simpler schedule, as the code of a better one
-    does not compile, "made", "found": functions that were compiled, and that were in the cache}.
-    docs/networks.md describes NAME_load, NAME_run and NAME_call. `log`: a tuning log, whose best
-    schedules are taken; `threads`: that share the work of long calls; `machine`: None for this
-    one. Error also where no compiler works.
-    """
-
-def network_source(
-    network: str,
-    log: str | PathLike[str] | None = None,
-    threads: int = 1,
-    machine: str | None = None,
-    optimize: bool = True,
-    name: str | None = None,
-) -> dict[str, str]:
-    """The same as C to keep: the texts of NAME.c, NAME.h and an example by their file names."""
-
-def network_evaluate(network: str, arrays: Sequence[bytes]) -> list[bytes]:
-    """The outputs of a network by the interpreter. `arrays`: its inputs, then its weights, in the
-    order of the text; these and the answer are whole tensors of float64, row-major, in the
-    machine's byte order.
-    """
-
-def network_optimize(network: str, passes: str | None = None, machine: str | None = None) -> str:
-    """The text of a network that computes the same faster: every pass but winograd, or those that
-    are named, with blanks or commas between, in that order.  docs/networks.md says what they do.
-    What is faster is predicted for the machine of the text; None: for this one.
-    """
-
-def watch_states(tensors: list[Any], direct: bytes, /) -> bytes:
-    """What PyTorch's tensors are now: for each one five uint64, the object, what it holds where it
-    is asked directly (else 0), its memory, its version and a hash of its layout.  `direct`: how to
-    ask without Python in between, as inference/tensor_access.py makes it; empty: by attributes.
-    """
-
-def watch_blocks(ranges: bytes, /) -> bytes:
-    """Memory in blocks, each with a sum of what it holds now.  `ranges`: pairs of an address and a
-    number of bytes, uint64 each; the caller keeps that memory.
-    """
-
-def watch_same(
-    tensors: list[Any],
-    direct: bytes,
-    states: bytes,
-    always: bytes,
-    turning: bytes,
-    turn: int,
-    window: int,
-    /,
-) -> int:
-    """-1 where the states of the tensors are others, or blocks hold something else: each of
-    `always`, and `window` bytes of those that take turns, from `turn` on; else the next turn.
-    """
-
-def watch_values(tables: list[dict[Any, Any]], values: list[Any], /) -> bool:
-    """Whether the values of the tables, one after another, are these objects and no more."""
-
-def watch_key(tables: list[dict[Any, Any]], key: Any, value: Any, /) -> bool:
-    """Whether each table has this object for the key."""
-
-def call_layouts(inputs: Sequence[Any], direct: bytes, /) -> bytes:
-    """How tensors lie in memory: types, sizes and strides.  Empty where one of them is not dense,
-    on the CPU and of a type that may be asked directly (inference/tensor_access.py).
-    """
-
-def call_same_layouts(inputs: Sequence[Any], direct: bytes, layouts: bytes, /) -> bool:
-    """Whether tensors lie as `call_layouts` has said of others; never where that was empty."""
-
-def call_run(
-    function: int,
-    weights: int,
-    packed: int,
-    arena: int,
-    inputs: Sequence[Any],
-    outputs: Sequence[Any],
-    direct: bytes,
-    /,
-) -> int:
-    """Calls NAME_run of a compiled network at these addresses, on the memory of these tensors, and
-    gives what it answers, 0 where it is done; the interpreter lock is free meanwhile.
+    The arguments are those of `bind_schedule`.
     """
 
 def count_program(program: str, /) -> str:
-    """JSON {"program", "points", "flops", "read", "written", "stages": [{"name", "points",
-    "reduction", "flops", "read", "written"}]}, as `canvas count --json`.
+    """The operation and element counts of a program as JSON.
+
+    {"program", "points", "flops", "read", "written", "stages": [{"name", "points", "reduction",
+    "flops", "read", "written"}]}, as `canvas count --json` prints it.
     """
 
 def measurer(
@@ -279,18 +199,23 @@ def measurer(
     screen: bool = False,
     cold: bool = False,
 ) -> object:
-    """What measures candidates, in one thread at a time: `repeats` timed samples and `seconds` for
-    each (0: 30 and 10), `screen`: compiled by what compiles fastest, and slow ones are not timed
-    on; `cold`: timed with nothing in the caches, too.  Error where there is no compiler.
+    """An object that measures candidates of a program.
+
+    It must not be used by two threads at once.  `repeats`: timed samples, 0 for 30; `seconds`:
+    limit for each candidate, 0 for 10.  `screen`: compile with the fastest compiler and stop
+    timing slow candidates early; `cold`: also time with cold caches.  Raises Error if there is no
+    C compiler.
     """
 
 def measure(
     measurer: object, candidates: Sequence[tuple[str, str | None]], /
 ) -> list[dict[str, Any]]:
-    """Candidates, (program after edits, schedule or None), each compiled, compared with the
-    interpreter and timed in a child with limits: {"failure": "ok" or the kind, "message",
-    "median", "lower", "upper", "cold", "repeats"}, times in seconds of one run.  What a signal
-    raises meanwhile has them as its attribute `verdicts`, None where there was none yet.
+    """Compile, verify and time each candidate, a (program after edits, schedule or None).
+
+    Each runs in a child process with limits and is compared with the interpreter.  A verdict is
+    {"failure": "ok" or the kind, "message", "median", "lower", "upper", "cold", "repeats"}, times
+    in seconds per run.  An exception that a signal raises has the verdicts as its attribute
+    `verdicts`, None for candidates without one.
     """
 
 def tune(
@@ -308,23 +233,134 @@ def tune(
     timeout: float = 0,
     together: int = 0,
 ) -> dict[str, Any]:
-    """The fastest schedule found: {"program", "schedule", "rule", "failure", "message",
-    "predicted", "median", "before", "after", "first", "sketches", "points", "trials", "seconds",
-    "failures"}.  0: no limit, or the method's own number.  `patience`: so many trials in a row
-    that were not better end it; `timeout`: seconds of each; `together`: schedules that are
-    compiled at once.  NoSolution: no schedule was correct.  What a signal raises meanwhile has
-    the same of the best trial, without finals, as its attribute `found`, if there was one.
+    """Search for the fastest schedule of a program within a budget.
+
+    Returns {"program", "schedule", "rule", "failure", "message", "predicted", "median", "before",
+    "after", "first", "sketches", "points", "trials", "seconds", "failures"}.  0 means no limit,
+    or the default of the method.  `patience`: end after so many trials in a row without
+    improvement; `timeout`: seconds per trial; `together`: schedules compiled at once.  Raises
+    NoSolution if no schedule was correct.  An exception that a signal raises has the result of
+    the best trial, without finals, as its attribute `found`, if there was one.
     """
 
 def logged(program: str, log: str | PathLike[str], /) -> tuple[str, str] | None:
-    """(program after edits, schedule) of the best record that a tuning log has for the program on
-    this machine, with its compiler and one thread; None: it has none.
+    """The program after edits and the schedule of the best record in a tuning log.
+
+    Records count if they are of this program, this machine, its compiler and one thread; None if
+    there are none.
     """
 
 def evaluate(program: str, inputs: Sequence[bytes], elements: bytes | None = None) -> bytes:
-    """The program's first output by the interpreter.
+    """Evaluate the first output of a program with the interpreter.
 
     `inputs`: the `in` tensors in order, float64, row-major; `elements`: flat indices of the
-    output, int64 (None: all); the answer: float64, in that order.  All in the machine's byte
-    order.
+    output, int64 (None: all).  The result is float64, in that order.  All are in the machine's
+    byte order.
+    """
+
+def network_compile(
+    network: str,
+    log: str | PathLike[str] | None = None,
+    threads: int = 1,
+    machine: str | None = None,
+    optimize: bool = True,
+    name: str | None = None,
+) -> dict[str, Any]:
+    """Compile a network into a shared object in the cache.
+
+    Returns {"path", "function": NAME, "packed", "arena": bytes, "text": the network after the
+    passes, "weights": [(name, source or None, dtype, shape)], "inputs", "outputs": [(name, dtype,
+    shape)], "calls": [(program, results, macs, bytes)], "simpler": programs that use a simpler
+    schedule because the code of a better one does not compile, "made", "found": numbers of
+    functions that were compiled or taken from the cache}.  docs/networks.md describes NAME_load,
+    NAME_run and NAME_call.  `log`: a tuning log whose best schedules are used; `threads`: threads
+    that share the work of long calls; `machine`: None selects this machine.  Raises Error also if
+    no C compiler works.
+    """
+
+def network_source(
+    network: str,
+    log: str | PathLike[str] | None = None,
+    threads: int = 1,
+    machine: str | None = None,
+    optimize: bool = True,
+    name: str | None = None,
+) -> dict[str, str]:
+    """The C of a network: {file name: text} of NAME.c, NAME.h and an example.
+
+    The arguments are those of `network_compile`.
+    """
+
+def network_optimize(network: str, passes: str | None = None, machine: str | None = None) -> str:
+    """The network after optimization passes, with the same results.
+
+    `passes`: names separated by blanks or commas, run in that order; None runs all but winograd
+    (docs/networks.md).  Speed is predicted for the machine whose text is given; None selects this
+    machine.
+    """
+
+def watch_states(tensors: list[Any], direct: bytes, /) -> bytes:
+    """The current states of tensors, five uint64 each.
+
+    A state is the object, the implementation it points to if read directly (else 0), the data
+    pointer, the version and a hash of the layout.  `direct`: how to read tensors without Python
+    calls, made by inference/tensor_access.py; empty to read attributes.
+    """
+
+def watch_blocks(ranges: bytes, /) -> bytes:
+    """Memory ranges split into blocks, each with a checksum of its contents.
+
+    `ranges`: pairs of an address and a number of bytes, uint64 each; the caller keeps that memory
+    alive.
+    """
+
+def watch_same(
+    tensors: list[Any],
+    direct: bytes,
+    states: bytes,
+    always: bytes,
+    turning: bytes,
+    turn: int,
+    window: int,
+    /,
+) -> int:
+    """Check that tensors are unchanged: the next turn, or -1 if they changed.
+
+    Compares the states, the checksums of all blocks `always`, and those of `window` bytes of the
+    blocks `turning`, from block `turn` on.
+    """
+
+def watch_values(tables: list[dict[Any, Any]], values: list[Any], /) -> bool:
+    """Whether the values of the tables, one after another, are exactly these objects."""
+
+def watch_key(tables: list[dict[Any, Any]], key: Any, value: Any, /) -> bool:
+    """Whether each table has this object under the key."""
+
+def call_layouts(inputs: Sequence[Any], direct: bytes, /) -> bytes:
+    """The memory layouts of tensors: types, sizes and strides.
+
+    Empty if one of them is not dense, not on the CPU or of a type that cannot be read directly
+    (inference/tensor_access.py).
+    """
+
+def call_same_layouts(inputs: Sequence[Any], direct: bytes, layouts: bytes, /) -> bool:
+    """Whether tensors have the layouts that `call_layouts` returned for others.
+
+    False if `layouts` is empty.
+    """
+
+def call_run(
+    function: int,
+    weights: int,
+    packed: int,
+    arena: int,
+    inputs: Sequence[Any],
+    outputs: Sequence[Any],
+    direct: bytes,
+    /,
+) -> int:
+    """Run the code of a compiled network on tensors, and return its status.
+
+    Calls NAME_run at these addresses with the memory of the tensors; 0 means success.  The
+    interpreter lock is released meanwhile.
     """

@@ -1,10 +1,10 @@
-/* canvas._core: the core for Python, text in and text out.
+/* canvas._core: the core for Python, functions from text to text.
  *
- * CPython's limited API of 3.10, so that one binary serves every later version. A function takes its
- * texts from `str` objects that its arguments keep alive, lets the interpreter lock go around the
- * work, and answers with text or raises Error (bad input) or NoSolution (the answer is "none") with
- * the core's error message. Objects of the core never outlive a call. _core.pyi describes the functions.
- */
+ * It uses CPython's limited API of 3.10, so that one binary serves every later version. A function
+ * borrows its texts from the `str` objects of its arguments and releases the interpreter lock during
+ * the work. It returns text, or raises Error (bad input) or NoSolution (there is none) with the core's
+ * message. No object of the core outlives a call. methods.h lists the functions, _core.pyi describes
+ * them. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
@@ -13,6 +13,7 @@
 
 #include "call.h"
 #include "canvas.h"
+#include "methods.h"
 #include "watch.h"
 
 /* What the module owns: its two exceptions. */
@@ -885,48 +886,29 @@ static PyObject *core_replay_edits(PyObject *module, PyObject *args, PyObject *k
   return finish(module, status, ctx, out);
 }
 
-/* What is made of a program, a schedule and a machine, bound: at most two texts. */
+/* At most two texts that are made of a bound schedule. */
 struct bound_texts {
   char *first, *second;
 };
 typedef canvas_status (*bound_work)(canvas_context *ctx, const canvas_bound *bound,
-                                    const struct text *edit, struct bound_texts *out);
+                                    struct bound_texts *out);
 
 static canvas_status bound_texts(canvas_context *ctx, const canvas_bound *bound,
-                                 const struct text *edit, struct bound_texts *out) {
-  (void)ctx, (void)edit;
+                                 struct bound_texts *out) {
+  (void)ctx;
   out->first = canvas_bound_program_print(bound);
   out->second = canvas_schedule_print(canvas_bound_schedule(bound));
   return CANVAS_OK;
 }
 
 static canvas_status bound_code(canvas_context *ctx, const canvas_bound *bound,
-                                const struct text *edit, struct bound_texts *out) {
-  (void)edit;
+                                struct bound_texts *out) {
   return canvas_bound_emit(ctx, bound, NULL, &out->first);
-}
-
-static canvas_status bound_edit(canvas_context *ctx, const canvas_bound *bound,
-                                const struct text *edit, struct bound_texts *out) {
-  canvas_bound *edited = NULL;
-  canvas_status status = canvas_bound_edit(ctx, bound, edit->bytes, edit->length, &edited);
-  if (status == CANVAS_OK) out->first = canvas_schedule_print(canvas_bound_schedule(edited));
-  canvas_bound_free(edited);
-  return status;
-}
-
-static canvas_status bound_follow(canvas_context *ctx, const canvas_bound *bound,
-                                  const struct text *edit, struct bound_texts *out) {
-  canvas_schedule *schedule = NULL;
-  canvas_status status = canvas_bound_follow(ctx, bound, edit->bytes, edit->length, &schedule);
-  if (status == CANVAS_OK) out->first = canvas_schedule_print(schedule);
-  canvas_schedule_free(schedule);
-  return status;
 }
 
 static canvas_status work_bound(canvas_context *ctx, const canvas_program *program,
                                 const struct text *schedule, const struct text *machine,
-                                const struct text *edit, bound_work work, struct bound_texts *out) {
+                                bound_work work, struct bound_texts *out) {
   canvas_schedule *s = NULL;
   canvas_machine *m = NULL;
   canvas_bound *bound = NULL;
@@ -938,7 +920,7 @@ static canvas_status work_bound(canvas_context *ctx, const canvas_program *progr
   if (status == CANVAS_OK && schedule->bytes)
     status = canvas_schedule_parse(ctx, schedule->bytes, schedule->length, &s);
   if (status == CANVAS_OK) status = canvas_bound_new(ctx, program, s, m, &bound);
-  if (status == CANVAS_OK) status = work(ctx, bound, edit, out);
+  if (status == CANVAS_OK) status = work(ctx, bound, out);
   canvas_bound_free(bound);
   canvas_schedule_free(s);
   canvas_machine_free(m);
@@ -946,18 +928,18 @@ static canvas_status work_bound(canvas_context *ctx, const canvas_program *progr
 }
 
 static PyObject *call_bound(PyObject *module, PyObject *text, PyObject *schedule_given,
-                            PyObject *machine_given, PyObject *edit_given, bound_work work) {
-  struct text schedule, machine, edit;
+                            PyObject *machine_given, bound_work work) {
+  struct text schedule, machine;
   struct bound_texts out = {0};
   canvas_status status;
   if (!get_optional(module, schedule_given, &schedule) ||
-      !get_optional(module, machine_given, &machine) || !get_optional(module, edit_given, &edit))
+      !get_optional(module, machine_given, &machine))
     return NULL;
   canvas_program *program = parse_program(module, text);
   if (!program) return NULL;
   canvas_context *ctx = canvas_context_new();
   if (!ctx) return PyErr_NoMemory(), NULL;
-  Py_BEGIN_ALLOW_THREADS status = work_bound(ctx, program, &schedule, &machine, &edit, work, &out);
+  Py_BEGIN_ALLOW_THREADS status = work_bound(ctx, program, &schedule, &machine, work, &out);
   canvas_program_free(program);
   Py_END_ALLOW_THREADS if (!out.second) return finish(module, status, ctx, out.first);
   canvas_context_free(ctx);
@@ -972,7 +954,7 @@ static PyObject *core_bind_schedule(PyObject *module, PyObject *args, PyObject *
   PyObject *text, *schedule = Py_None, *machine = Py_None;
   if (!PyArg_ParseTupleAndKeywords(args, keywords, "U|OO", names, &text, &schedule, &machine))
     return NULL;
-  return call_bound(module, text, schedule, machine, Py_None, bound_texts);
+  return call_bound(module, text, schedule, machine, bound_texts);
 }
 
 static PyObject *core_emit(PyObject *module, PyObject *args, PyObject *keywords) {
@@ -980,25 +962,7 @@ static PyObject *core_emit(PyObject *module, PyObject *args, PyObject *keywords)
   PyObject *text, *schedule = Py_None, *machine = Py_None;
   if (!PyArg_ParseTupleAndKeywords(args, keywords, "U|OO", names, &text, &schedule, &machine))
     return NULL;
-  return call_bound(module, text, schedule, machine, Py_None, bound_code);
-}
-
-static PyObject *core_edit_schedule(PyObject *module, PyObject *args, PyObject *keywords) {
-  static char *names[] = {"program", "schedule", "edit", "machine", NULL};
-  PyObject *text, *schedule, *edit, *machine = Py_None;
-  if (!PyArg_ParseTupleAndKeywords(args, keywords, "UUU|O", names, &text, &schedule, &edit,
-                                   &machine))
-    return NULL;
-  return call_bound(module, text, schedule, machine, edit, bound_edit);
-}
-
-static PyObject *core_follow_edit(PyObject *module, PyObject *args, PyObject *keywords) {
-  static char *names[] = {"program", "schedule", "edit", "machine", NULL};
-  PyObject *text, *schedule, *edit, *machine = Py_None;
-  if (!PyArg_ParseTupleAndKeywords(args, keywords, "UUU|O", names, &text, &schedule, &edit,
-                                   &machine))
-    return NULL;
-  return call_bound(module, text, schedule, machine, edit, bound_follow);
+  return call_bound(module, text, schedule, machine, bound_code);
 }
 
 static canvas_status count_program(canvas_context *ctx, struct text in, char **out) {
@@ -1711,142 +1675,36 @@ static PyObject *core_main(PyObject *module, PyObject *sequence) {
 
 /* ---- the module ---------------------------------------------------------------------------- */
 
-#define WITH_KEYWORDS(function) (PyCFunction)(void (*)(void)) function, METH_VARARGS | METH_KEYWORDS
-#define FASTCALL(function)      (PyCFunction)(void (*)(void)) function, METH_FASTCALL
-/* What help() and inspect.signature() show; stubtest compares it with _core.pyi. */
-#define DOC(signature, meaning) signature "\n--\n\n" meaning
+static PyMethodDef methods[] = {CORE_METHODS(METHOD){NULL, NULL, 0, NULL}};
+static PyMethodDef testing_methods[] = {TESTING_METHODS(METHOD){NULL, NULL, 0, NULL}};
 
-static PyMethodDef methods[] = {
-    {"version", core_version, METH_NOARGS, DOC("version($module)", "For example \"0.1.0\".")},
-    {"main", core_main, METH_O,
-     DOC("main($module, argv, /)", "The canvas command: its exit code.")},
-    {"primitives", core_primitives, METH_NOARGS,
-     DOC("primitives($module)", "The primitive table as JSON.")},
-    {"print_kernels", core_print_kernels, METH_O,
-     DOC("print_kernels($module, text, /)", "Kernels in canonical form.")},
-    {"hash", core_hash, METH_O,
-     DOC("hash($module, kernel, /)", "32 hex digits, equal for isomorphic kernels.")},
-    {"reach", core_reach, METH_O,
-     DOC("reach($module, kernel, /)", "\"\", or why the kernel does not reach.")},
-    {"draw", WITH_KEYWORDS(core_draw),
-     DOC("draw($module, targets, seed, index, options)",
-         "(kernel, G), or None: the index is skipped.")},
-    {"mutate", WITH_KEYWORDS(core_mutate),
-     DOC("mutate($module, targets, seed, index, options, parents)",
-         "(kernel, G) of a child of one or two (kernel, G), or None.")},
-    {"simplify", core_simplify, METH_O,
-     DOC("simplify($module, kernel, /)", "The same kernel with what says nothing taken away.")},
-    {"draw_is_free", WITH_KEYWORDS(core_draw_is_free),
-     DOC("draw_is_free($module, seed, index, options)", "Whether no rule holds for the draw.")},
-    {"broken_rules", WITH_KEYWORDS(core_broken_rules),
-     DOC("broken_rules($module, pack, options)", "The rules of drawing that a pack breaks.")},
-    {"idle_weights", core_idle_weights, METH_O,
-     DOC("idle_weights($module, pack, /)",
-         "A line for each target with a small image where a weight cannot matter.")},
-    {"solve", WITH_KEYWORDS(core_solve),
-     DOC("solve($module, kernel, targets, budget, options)", "The pack that fills the budget.")},
-    {"bind", WITH_KEYWORDS(core_bind),
-     DOC("bind($module, kernel, at)", "A pack with one binding.")},
-    {"print_pack", core_print_pack, METH_O,
-     DOC("print_pack($module, text, /)", "A pack in canonical form.")},
-    {"cost", core_cost, METH_O, DOC("cost($module, pack, /)", "What a pack costs, as JSON.")},
-    {"baseline", core_baseline, METH_O,
-     DOC("baseline($module, targets, /)", "What the layers replaced cost, as JSON.")},
-    {"torch_code", WITH_KEYWORDS(core_torch_code),
-     DOC("torch_code($module, pack, patterns=True)", "A torch.nn.Module.")},
-    {"dot", core_dot, METH_O, DOC("dot($module, kernel, /)", "A picture for Graphviz.")},
-    {"svg", core_svg, METH_O, DOC("svg($module, kernel, /)", "A picture.")},
-    {"lower", WITH_KEYWORDS(core_lower),
-     DOC("lower($module, pack, target, batch=1)", "The program of one binding.")},
-    {"signature", core_signature, METH_O,
-     DOC("signature($module, program, /)", "The inputs and the outputs of a program.")},
-    {"compile", WITH_KEYWORDS(core_compile),
-     DOC("compile($module, program, schedule=None, machine=None)",
-         "(path, function) of a shared object in the cache.")},
-    {"load_object", core_load_object, METH_O,
-     DOC("load_object($module, path, /)", "A shared object of the cache, checked and loaded.")},
-    {"print_program", core_print_program, METH_O,
-     DOC("print_program($module, program, /)", "A program in canonical form.")},
-    {"edit_program", WITH_KEYWORDS(core_edit_program),
-     DOC("edit_program($module, program, edit)", "The program after an edit.")},
-    {"replay_edits", WITH_KEYWORDS(core_replay_edits),
-     DOC("replay_edits($module, program, edits, winograd=0)",
-         "The program after edits that keep its values.")},
-    {"bind_schedule", WITH_KEYWORDS(core_bind_schedule),
-     DOC("bind_schedule($module, program, schedule=None, machine=None)",
-         "(program, schedule), checked, in canonical form.")},
-    {"emit", WITH_KEYWORDS(core_emit),
-     DOC("emit($module, program, schedule=None, machine=None)", "The C of a program.")},
-    {"edit_schedule", WITH_KEYWORDS(core_edit_schedule),
-     DOC("edit_schedule($module, program, schedule, edit, machine=None)",
-         "The schedule after an edit.")},
-    {"follow_edit", WITH_KEYWORDS(core_follow_edit),
-     DOC("follow_edit($module, program, schedule, edit, machine=None)",
-         "The schedule for the program after an edit.")},
-    {"watch_states", watch_states, METH_VARARGS,
-     DOC("watch_states($module, tensors, direct, /)", "What tensors are now, as bytes.")},
-    {"watch_blocks", watch_blocks, METH_O,
-     DOC("watch_blocks($module, ranges, /)", "Memory in blocks, with the sums of their bytes.")},
-    {"watch_same", watch_same, METH_VARARGS,
-     DOC("watch_same($module, tensors, direct, states, always, turning, turn, window, /)",
-         "-1 where tensors are not what they were, else the next turn.")},
-    {"watch_values", watch_values, METH_VARARGS,
-     DOC("watch_values($module, tables, values, /)", "Whether the tables hold these objects.")},
-    {"watch_key", watch_key, METH_VARARGS,
-     DOC("watch_key($module, tables, key, value, /)", "Whether each table has it.")},
-    {"call_layouts", FASTCALL(call_layouts),
-     DOC("call_layouts($module, inputs, direct, /)", "How tensors lie in memory, as bytes.")},
-    {"call_same_layouts", FASTCALL(call_same_layouts),
-     DOC("call_same_layouts($module, inputs, direct, layouts, /)", "Whether they lie so.")},
-    {"call_run", FASTCALL(call_run),
-     DOC("call_run($module, function, weights, packed, arena, inputs, outputs, direct, /)",
-         "The code of a network, run.")},
-    {"count_program", core_count_program, METH_O,
-     DOC("count_program($module, program, /)", "What a program costs, as JSON.")},
-    {"network_compile", WITH_KEYWORDS(core_network_compile),
-     DOC("network_compile($module, network, log=None, threads=1, machine=None, optimize=True, "
-         "name=None)",
-         "A network as a shared object in the cache.")},
-    {"network_source", WITH_KEYWORDS(core_network_source),
-     DOC("network_source($module, network, log=None, threads=1, machine=None, optimize=True, "
-         "name=None)",
-         "A network as C to keep: file names and texts.")},
-    {"network_evaluate", WITH_KEYWORDS(core_network_evaluate),
-     DOC("network_evaluate($module, network, arrays)",
-         "The outputs of a network by the interpreter.")},
-    {"network_optimize", WITH_KEYWORDS(core_network_optimize),
-     DOC("network_optimize($module, network, passes=None, machine=None)",
-         "A network that computes the same faster.")},
-    {"measurer", WITH_KEYWORDS(core_measurer),
-     DOC("measurer($module, program, repeats=0, seconds=0, threads=1, seed=1, screen=False, "
-         "cold=False)",
-         "What measures candidates of a program.")},
-    {"measure", core_measure, METH_VARARGS,
-     DOC("measure($module, measurer, candidates, /)",
-         "The verdict on each candidate, (program, schedule).")},
-    {"tune", WITH_KEYWORDS(core_tune),
-     DOC("tune($module, program, method='quick', trials=0, seconds=0, seed=1, threads=0, log=None, "
-         "winograd=False, sketch=None, machine=None, patience=0, timeout=0, together=0)",
-         "The fastest schedule found within a budget.")},
-    {"logged", core_logged, METH_VARARGS,
-     DOC("logged($module, program, log, /)", "The best schedule that a tuning log has.")},
-    {"operator_program", WITH_KEYWORDS(core_operator_program),
-     DOC("operator_program($module, name, arguments)", "The program of an operator.")},
-    {"evaluate", WITH_KEYWORDS(core_evaluate),
-     DOC("evaluate($module, program, inputs, elements=None)",
-         "Elements of the first output, as bytes of float64.")},
-    {NULL, NULL, 0, NULL},
-};
+/* Adds the module `_testing`, whose functions get `module` as theirs: its state has the exceptions. */
+static int add_testing(PyObject *module) {
+  PyObject *testing = PyModule_New("canvas._core._testing");
+  if (!testing) return -1;
+  for (PyMethodDef *row = testing_methods; row->ml_name; row++) {
+    PyObject *function = PyCFunction_NewEx(row, module, NULL);
+    int failed = function ? PyModule_AddObjectRef(testing, row->ml_name, function) : -1;
+    Py_XDECREF(function);
+    if (failed < 0) {
+      Py_DECREF(testing);
+      return -1;
+    }
+  }
+  int status = PyModule_AddObjectRef(module, "_testing", testing);
+  Py_DECREF(testing);
+  return status;
+}
 
 static int execute(PyObject *module) {
   struct state *s = state_of(module);
-  s->error = PyErr_NewExceptionWithDoc("canvas.CanvasError", "Bad input, in one sentence.",
+  s->error = PyErr_NewExceptionWithDoc("canvas.CanvasError", "Bad input, in one message.",
                                        PyExc_ValueError, NULL);
   if (!s->error || PyModule_AddObjectRef(module, "Error", s->error) < 0) return -1;
   s->no_solution = PyErr_NewExceptionWithDoc(
-      "canvas.NoSolution", "The answer is \"none\"; the error message says why.", s->error, NULL);
-  if (!s->no_solution) return -1;
-  return PyModule_AddObjectRef(module, "NoSolution", s->no_solution);
+      "canvas.NoSolution", "There is no solution; the message says why.", s->error, NULL);
+  if (!s->no_solution || PyModule_AddObjectRef(module, "NoSolution", s->no_solution) < 0) return -1;
+  return add_testing(module);
 }
 
 static int traverse(PyObject *module, visitproc visit, void *arg) {

@@ -200,6 +200,18 @@ API_STATUS(canvas_bound_emit,
   return status;
 }
 
+API_STATUS(canvas_bound_statements,
+           (canvas_context * ctx, const canvas_bound *bound, const char *after, char **out),
+           (ctx, bound, after, out)) {
+  NEED(bound);
+  NEED(out);
+  struct buf text = {0};
+  canvas_status status = prepared_statements(ctx, bound->tree, after, &text);
+  if (status == CANVAS_OK) *out = buf_take(&text);
+  buf_free(&text);
+  return status;
+}
+
 API_STATUS(canvas_bound_prepared,
            (canvas_context * ctx, const canvas_bound *bound, canvas_prepared *out),
            (ctx, bound, out)) {

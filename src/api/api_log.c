@@ -1,4 +1,4 @@
-/* Tuning logs: read, asked for the best, bound again. */
+/* Tuning logs: read, searched for the best schedule, bound again. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>

@@ -33,7 +33,7 @@ static canvas_status find_method(canvas_context *ctx, const char *name,
 /* What calls back with the public struct. */
 struct caller {
   const canvas_tune_options *options;
-  const canvas_program *const *programs; /* of several, that take turns */
+  const canvas_program *const *programs; /* of several that are measured interleaved */
   int count;
 };
 

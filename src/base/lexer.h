@@ -44,7 +44,7 @@ struct lexer {
 canvas_status lexer_open(struct lexer *lx, canvas_context *ctx, const char *text, size_t length);
 void lexer_next(struct lexer *lx);
 bool lexer_is(const struct lexer *lx, const char *text); /* the current token's spelling */
-bool lexer_accept(struct lexer *lx, const char *text);   /* ... and moves past it */
+bool lexer_accept(struct lexer *lx, const char *text);   /* the same, and skips it */
 canvas_status lexer_expect(struct lexer *lx, const char *text, const char *where);
 canvas_status lexer_end_line(struct lexer *lx, const char *where); /* a line break or the end */
 void lexer_skip_newlines(struct lexer *lx);
@@ -56,7 +56,7 @@ void lexer_skip_line(struct lexer *lx); /* to the token after the next line brea
  * names of layers hold dots and digits. */
 void lexer_word(struct lexer *lx);
 
-/* "line L, column C: <message>"; lexer_unexpected says what stands there instead of `wanted`. */
+/* "line L, column C: <message>"; lexer_unexpected names the token found instead of `wanted`. */
 canvas_status lexer_fail(struct lexer *lx, const struct token *at, const char *format, ...)
     PRINTF_LIKE(3, 4);
 canvas_status lexer_unexpected(struct lexer *lx, const char *wanted);

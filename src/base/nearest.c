@@ -29,7 +29,7 @@ static int distance(const char *a, int a_length, const char *b) {
   return row[n];
 }
 
-/* The shortest word that goes on behind all of this one, if that says something. */
+/* The shortest of `words` that begins with `word`; NULL if `word` has under BEGINNING letters. */
 static const char *begun(const char *word, int length, const char *const *words, int count) {
   const char *best = NULL;
   for (int i = 0; i < count && length >= BEGINNING; i++)

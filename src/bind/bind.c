@@ -1,4 +1,5 @@
-/* What the files that bind a schedule share: error messages with their places, names. See bind.h. */
+/* Shared by the files that bind a schedule: error messages with positions, and names. See
+ * bind.h. */
 #include "bind/bind.h"
 
 #include <stdarg.h>

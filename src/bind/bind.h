@@ -1,7 +1,7 @@
-/* What the files that bind a schedule share: the tree in the making, and the way to reject.
+/* Shared by the files that bind a schedule: the tree under construction, and error messages.
  *
- * bind_schedule.c is the table of contents; each function below requires what those before it made,
- * and stands under the name of its file.
+ * bind_schedule.c is the table of contents. Each function below requires the results of those
+ * before it, and is listed under its file.
  */
 #ifndef CANVAS_BIND_BIND_H
 #define CANVAS_BIND_BIND_H
@@ -9,18 +9,18 @@
 #include "bind/loop_space.h"
 #include "bind/loop_tree.h"
 
-/* An axis of a stage, and the levels that it is made of: `{yt, yo, yi}/y` of a leaf. */
+/* An axis of a stage and the levels that it is split into: `{yt, yo, yi}/y` of a leaf. */
 struct axis_split {
-  int stage; /* of tree->stages */
-  int axis;  /* of the tensor */
-  int64_t size;
-  const struct schedule_axis *text;
+  int stage;                        /* index into tree->stages */
+  int axis;                         /* of the tensor */
+  int64_t size;                     /* of the axis */
+  const struct schedule_axis *text; /* with the levels */
 };
 
-/* A load of one stage's value by another; both of tree->stages. */
+/* A load of one stage by another one. */
 struct read {
-  int consumer, producer;
-  int load; /* the node of the program */
+  int consumer, producer; /* indices into tree->stages */
+  int load;               /* node of the program */
 };
 
 struct binder {
@@ -28,9 +28,9 @@ struct binder {
   const struct program *p;
   const struct schedule *s;
   struct loop_tree *tree;
-  int *stage_of;    /* by tensor: its place in tree->stages, -1 */
-  int *depth;       /* by node: the root has 0 */
-  bool *looped;     /* by level: some loop carries it */
+  int *stage_of;    /* by tensor: index into tree->stages; -1: not there */
+  int *depth;       /* by node; 0 for the root */
+  bool *looped;     /* by level: a loop runs over it */
   int *first_split; /* by stage, and one more: its splits are [first_split[i], first_split[i+1]) */
   struct {
     VEC(struct axis_split);
@@ -38,10 +38,11 @@ struct binder {
   struct {
     VEC(struct read);
   } reads;
-  struct loop_space space; /* where every number is known */
+  struct loop_space space; /* valid once every extent is known */
 };
 
-/* Where an error message points; line 0: the thing was built by hand, the error message points nowhere. */
+/* The position of an error message in the text; line 0: none, the schedule was built by
+ * functions. */
 struct place {
   int line, column;
 };
@@ -57,62 +58,61 @@ struct place split_place(const struct binder *b, const struct axis_split *c);
 const char *level_name(const struct binder *b, int level);
 const char *stage_name(const struct binder *b, const struct bound_stage *stage);
 const struct program_tensor *stage_tensor(const struct binder *b, const struct bound_stage *stage);
-const char *loop_name(const struct binder *b, int node); /* of its first level */
-int common_node(const struct binder *b, int x, int y);   /* the deepest that is around both */
+const char *loop_name(const struct binder *b, int node); /* the name of its first level */
+int common_node(const struct binder *b, int x, int y);   /* the deepest node around both */
 
-/* bind_names.c: the leaves in order, their tensors and axes; what each stage reads. */
+/* bind_names.c: the leaves in order, their tensors and axes, and the loads between stages. */
 canvas_status bind_names(struct binder *b);
 
-/* bind_paths.c: the loops around each stage and the axis that each is a part of. */
+/* bind_paths.c: the loops around each stage, and the axis that each loop is a digit of. */
 canvas_status bind_paths(struct binder *b);
 
-/* bind_extents.c: a number for every level, the weights of the digits, tails. */
+/* bind_extents.c: the extent of every level, the weights of the digits, tails. */
 canvas_status bind_extents(struct binder *b);
 
-/* check_dyn.c: loops over data stand for the axes over data, and nothing else does. */
+/* check_dyn.c: axes with data-dependent bounds have dyn loops, other axes have none. */
 canvas_status check_dyn(const struct binder *b);
 
 /* bind_compute_at.c: order, compute-at scope and start of each stage. */
 canvas_status bind_compute_at(struct binder *b);
 
-/* bind_buffers.c: the layout of what is kept. */
+/* bind_buffers.c: the layouts of the buffers. */
 canvas_status bind_buffers(struct binder *b);
 
 /* check_marks.c: vec, para, unroll and groups. */
 canvas_status check_marks(const struct binder *b);
 
-/* check_loads.c: what is loaded lies in its tensor, or is marked to be guarded. */
+/* check_loads.c: every load stays in its tensor, or is marked as guarded. */
 canvas_status check_loads(const struct binder *b);
 
-/* The rest needs every number.
- * check_regions.c: what is read was computed. check_limits.c: registers and buffers. */
+/* The functions below need every extent. check_regions.c: elements are computed before they are
+ * read. check_limits.c: registers and buffers. */
 canvas_status check_regions(struct binder *b);
 canvas_status check_limits(const struct binder *b);
 int64_t stage_registers(const struct loop_tree *tree, const struct bound_stage *stage);
 int lanes_of(const struct machine *machine, enum program_dtype dtype);
 
-/* bind_lanes.c: the vec loop around each stage, what it is computed in, the lanes of vectors. */
+/* bind_lanes.c: the vec loop around each stage, its compute type, the lanes of vectors. */
 void bind_lanes(struct binder *b);
 bool within_vec(const struct bound_stage *stage, int node, bool itself);
 
-/* bind_unroll.c: what is unrolled, peeled and parallel, and how long the code is: what is marked
- * `unroll` is unrolled, or rejected. */
+/* bind_unroll.c: which loops are unrolled, peeled and parallel, and the length of the code. A loop
+ * marked `unroll` is unrolled, or the schedule is rejected. */
 canvas_status bind_unroll(struct binder *b);
 int64_t stage_copies(const struct loop_tree *tree, const struct bound_stage *stage);
 
-/* named_places.c: whether all places of a stage's buffer are constants, once what is unrolled is. */
+/* named_places.c: whether all indices of a stage's buffer are constants after unrolling. */
 struct named_places {
-  int lanes; /* of each variable */
-  int64_t lane_stride;
-  const struct bound_stage
-      *at;  /* false: where a place is none, the stage or one that reads it ... */
-  int loop; /* ... and the loop that it depends on; -1: for another reason */
+  int lanes;                    /* of each variable */
+  int64_t lane_stride;          /* elements from one lane to the next */
+  const struct bound_stage *at; /* if not: the stage or consumer whose index is not constant */
+  int loop;                     /* if not: the loop that the index depends on; -1: another reason */
 };
 bool find_named_places(struct binder *b, const struct bound_stage *stage,
                        struct named_places *places);
 
-/* bind_storage.c: where values and accumulators live, and which are dead; what is told to live in
- * registers does, or is rejected. */
+/* bind_storage.c: the storage of values and accumulators, and which stages are dead. A buffer with
+ * the scope `reg` is in registers, or the schedule is rejected. */
 canvas_status bind_storage(struct binder *b);
 
 #endif

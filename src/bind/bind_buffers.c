@@ -1,8 +1,8 @@
-/* Buffers: the dimensions of what a stage keeps while one iteration of its compute-at loop lasts, slowest
- * first. An output is laid out as the program says; what else is as the text says, or else as
- * the leaf's axes stand.
+/* Buffers: the dimensions of what a stage stores during one iteration of its compute-at loop,
+ * slowest first. An output has the layout of the program. Other buffers have the layout of the
+ * schedule, or by default the order of the leaf's axes.
  *
- * Guarantees: every own part of every own axis is in exactly one dimension.
+ * Guarantees: every own digit of every own axis is in exactly one dimension.
  */
 #include <string.h>
 
@@ -10,13 +10,13 @@
 #include "program/program_cost.h"
 #include "bind/bind.h"
 
-enum { STACK = 256 << 10 }; /* bytes of all buffers that are put into L1 without being told */
+enum { STACK = 256 << 10 }; /* bytes of all buffers that get the scope L1 by default */
 
 static void add_dimension(struct bound_stage *stage, int axis, int64_t weight, int64_t extent) {
   stage->layout[stage->dims++] = (struct buffer_axis){axis, weight, extent, extent};
 }
 
-/* Marks the own parts of an axis as laid out; how many there are, and their product. */
+/* Marks the own digits of an axis as laid out; returns their number and their product. */
 static int take_axis(struct bound_stage *stage, int axis, bool *taken, int64_t *extent) {
   int parts = 0;
   *extent = 1;
@@ -47,7 +47,7 @@ static void plain_layout(const struct binder *b, int index) {
   }
 }
 
-/* A level of the path by its name; -1. */
+/* The step of the path over the level with this name; -1. */
 static int named_step(const struct binder *b, const struct bound_stage *stage, const char *name) {
   for (int i = 0; i < stage->steps; i++)
     if (strcmp(level_name(b, stage->path[i].level), name) == 0) return i;
@@ -110,7 +110,7 @@ static canvas_status told_layout(const struct binder *b, struct bound_stage *sta
   return CANVAS_OK;
 }
 
-/* Some stage has lanes along the level. */
+/* Whether some loop over the level is a vector loop. */
 static bool has_lanes(const struct binder *b, int level) {
   for (int i = 1; i < b->s->nodes.count; i++) {
     const struct schedule_node *n = &b->s->nodes.data[i];
@@ -120,8 +120,9 @@ static bool has_lanes(const struct binder *b, int level) {
   return false;
 }
 
-/* Rows of a tile that are lanes of some stage, mostly of what reads it, and more than half a vector, take whole ones: all
- * lanes are loaded, and where the rows were transposed all are stored. */
+/* Pads the rows of a tile to whole vectors if a stage has its lanes along them, mostly a consumer,
+ * and the last vector is more than half full. Then all lanes can be loaded, and stored if the rows
+ * were transposed. */
 static void give_room(const struct binder *b, struct bound_stage *stage) {
   enum program_dtype dtype = stage_tensor(b, stage)->dtype;
   int64_t lanes = lanes_of(&b->tree->machine, dtype);
@@ -138,7 +139,7 @@ static void give_room(const struct binder *b, struct bound_stage *stage) {
   }
 }
 
-/* What is read again is wanted in a cache. */
+/* Rejects `:stream` on a stage that is loaded again: it should stay in a cache. */
 static canvas_status check_streamed(const struct binder *b, int index) {
   const struct bound_stage *stage = &b->tree->stages[index];
   if (!stage->is_output)
@@ -173,14 +174,14 @@ static canvas_status bind_layout(const struct binder *b, int index) {
   return CANVAS_OK;
 }
 
-/* No more than 2^62; holes make it 0. */
+/* Sets the size of the buffer, at most 2^62; 0 with open holes. */
 static void set_elements(struct bound_stage *stage) {
   stage->elements = 1;
   for (int i = 0; i < stage->dims; i++)
     stage->elements = saturating_mul(stage->elements, stage->layout[i].padded_extent);
 }
 
-/* What the text leaves open: small buffers to L1, others to the heap. */
+/* The default scope: L1 for small buffers, the heap for others. */
 static void set_scope(const struct binder *b, struct bound_stage *stage, int64_t *stack) {
   int64_t bytes = program_dtype_bytes(stage_tensor(b, stage)->dtype);
   if (stage->scope != SCOPE_AUTO) return;

@@ -1,7 +1,8 @@
-/* Home and start of each stage, and that all stages stand where what they read is complete.
+/* The compute-at loop and the start of each stage, and whether stages are complete before they are
+ * read.
  *
- * Guarantees: a stage stands before all that read it, and none of its reduction loops is around a
- * consumer; the loops inside compute_at are the inner parts of the stage's axes and nothing else.
+ * Guarantees: a stage is before its consumers, and none of its reduction loops is around a
+ * consumer; the loops inside compute_at are inner digits of the stage's axes and nothing else.
  */
 #include "base/saturating.h"
 #include "bind/bind.h"
@@ -63,7 +64,8 @@ static const struct step *step_of(const struct bound_stage *stage, int level) {
   return step;
 }
 
-/* From the innermost part outwards: own ones, then those outside compute_at. */
+/* Checks the digits of an axis from the innermost outwards: own ones first, then those outside
+ * compute_at. */
 static canvas_status check_inner(const struct binder *b, const struct axis_split *c) {
   const struct bound_stage *stage = &b->tree->stages[c->stage];
   for (int i = c->text->count - 1; i > 0; i--) {

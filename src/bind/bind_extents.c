@@ -1,7 +1,7 @@
-/* Extents: what the text gives, what an axis leaves for the one part without a number, and whether
- * the parts of each axis multiply up to it.
+/* Extents: those given in the text, those inferred from the size of an axis, and whether the levels
+ * of each axis multiply to its size.
  *
- * An extent that is still 0 afterwards is a hole, or follows from holes.
+ * An extent that is 0 afterwards is a hole, or follows from holes.
  */
 #include <stdlib.h>
 
@@ -24,7 +24,8 @@ static const char *split_stage(const struct binder *b, const struct axis_split *
   return stage_name(b, &b->tree->stages[c->stage]);
 }
 
-/* The product of all parts but one (-1: of all); 0 if one of them has no number yet. */
+/* The product of the extents of all levels but one (-1: of all); 0 if one of them is not known
+ * yet. */
 static int64_t product(const struct binder *b, const struct axis_split *c, int except) {
   int64_t all = 1;
   for (int i = 0; i < c->text->count; i++)
@@ -45,7 +46,7 @@ static canvas_status find_tail(const struct binder *b, const struct axis_split *
   return CANVAS_OK;
 }
 
-/* Numbers that the text gives. */
+/* Extents that the text gives. */
 
 static void given_extents(struct binder *b) {
   for (int i = 0; i < b->s->levels.count; i++) {
@@ -58,7 +59,7 @@ static void given_extents(struct binder *b) {
   }
 }
 
-/* Numbers that follow. */
+/* Inferred extents. */
 
 static int only_unknown(const struct binder *b, const struct axis_split *c) {
   int unknown = -1;
@@ -95,9 +96,9 @@ static canvas_status inferred_extents(struct binder *b) {
   return CANVAS_OK;
 }
 
-/* Whether they fit. */
+/* Checks of the extents. */
 
-/* Some loop of the level is a vector, and its last lanes may be masked. */
+/* Whether a loop over the level is a vector loop whose last lanes may be masked. */
 static bool has_masked_lanes(const struct binder *b, int level) {
   if (b->s->levels.data[level].tail != TAIL_MASK) return false;
   for (int i = 1; i < b->s->nodes.count; i++) {
@@ -108,7 +109,7 @@ static bool has_masked_lanes(const struct binder *b, int level) {
   return false;
 }
 
-/* Another axis gave an open level a number that this one contradicts. */
+/* Rejects an open level whose extent another axis has determined differently. */
 static canvas_status check_two_extents(const struct binder *b, const struct axis_split *c) {
   for (int i = 0; i < c->text->count; i++) {
     int64_t rest = product(b, c, i);
@@ -121,7 +122,8 @@ static canvas_status check_two_extents(const struct binder *b, const struct axis
   return CANVAS_OK;
 }
 
-/* What allows parts that are more than their axis; one loop is longer than it for lanes alone. */
+/* A hint on how levels may overshoot their axis; a single loop may be longer than it only for
+ * lanes. */
 static const char *remainder_hint(const struct axis_split *c, int64_t all) {
   if (all < c->size) return "";
   return c->text->count > 1 ? " (':mask' and ':peel' allow a remainder)"
@@ -147,7 +149,7 @@ static canvas_status check_product(const struct binder *b, const struct axis_spl
   return CANVAS_OK;
 }
 
-/* What the tree remembers of them. */
+/* Results in the tree. */
 
 static void set_tail(struct binder *b, const struct axis_split *c) {
   struct bound_stage *stage = &b->tree->stages[c->stage];
@@ -187,8 +189,8 @@ static void set_loops(struct binder *b) {
   }
 }
 
-/* Holes: levels that need a number from outside. A level that would follow from the others, once
- * they have numbers, is none. */
+/* Holes: levels that need a number from outside. A level that follows from the others, once they
+ * have numbers, is not a hole. */
 
 static int first_unknown(const struct axis_split *c, const bool *known, int *count) {
   int first = -1;
@@ -201,7 +203,8 @@ static int first_unknown(const struct axis_split *c, const bool *known, int *cou
   return first;
 }
 
-/* Makes one more open level known, for free where its axis says it; false if all are known. */
+/* Marks one more level as known: one that follows from its axis, or else as a new hole. False if
+ * all are known. */
 static bool learn_one(struct binder *b, bool *known) {
   int last = -1, unknown;
   for (int i = 0; i < b->splits.count; i++) {

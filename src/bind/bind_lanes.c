@@ -1,6 +1,5 @@
-/* Lanes: the vec loop around each stage, what a stage is computed in, and how many lanes the vectors
- * of a loop have.
- */
+/* Lanes: the vec loop around each stage, its compute type, and the number of lanes of a loop's
+ * vectors. */
 #include "bind/bind.h"
 #include "program/program_cost.h"
 
@@ -16,13 +15,14 @@ static void find_vec(struct binder *b, struct bound_stage *stage) {
     if (loop_marks(b->tree, stage->path[i].node) & LOOP_VEC) stage->vec = stage->path[i].node;
 }
 
-/* `node`, the compute-at loop or the start of the stage, stands in its vec loop or is it. */
+/* Whether `node`, the compute-at loop or the start of the stage, is inside its vec loop; with
+ * `itself`, or is that loop. */
 bool within_vec(const struct bound_stage *stage, int node, bool itself) {
   int at = stage_step(stage, node);
   return stage->vec >= 0 && at < stage->steps && stage_step(stage, stage->vec) + !itself <= at;
 }
 
-/* The most that the registers hold, no more than the loop fills. */
+/* As many lanes as a register holds, but not more than the loop fills: a power of two. */
 static int lanes_for(const struct binder *b, const struct bound_stage *stage) {
   int64_t extent = b->tree->loops[stage->vec].extent;
   int most = b->tree->machine.vector_bytes / program_dtype_bytes(stage->compute_dtype), lanes = 1;
@@ -31,7 +31,8 @@ static int lanes_for(const struct binder *b, const struct bound_stage *stage) {
   return lanes;
 }
 
-/* A vector holds as many elements as its widest stage's registers do. */
+/* The lanes of a loop are the minimum over its stages: the stage with the widest elements
+ * decides. */
 void bind_lanes(struct binder *b) {
   for (int i = 0; i < b->tree->count; i++) {
     struct bound_stage *stage = &b->tree->stages[i];

@@ -1,7 +1,7 @@
-/* Names: the leaves in the order of the text, the stage that each computes, its axes, its reads.
+/* Names: the leaves in the order of the text, the stage that each computes, its axes, its loads.
  *
- * Guarantees: each axis of a stage is covered, own axes before the // and reduction axes after it;
- * every stage that one in the tree reads, and every output, is there.
+ * Guarantees: each axis of a stage has levels, own axes before the // and reductions after it;
+ * every output is in the tree, and every stage that a stage in the tree loads.
  */
 #include <string.h>
 
@@ -27,7 +27,7 @@ static canvas_status add_stage(struct binder *b, int node) {
   return CANVAS_OK;
 }
 
-/* The next node of a walk that takes parents before children; -1 at the end. */
+/* The next node in pre-order; -1 at the end. */
 static int next_node(const struct schedule *s, int node) {
   if (s->nodes.data[node].first >= 0) return s->nodes.data[node].first;
   while (node > 0 && s->nodes.data[node].next < 0) node = s->nodes.data[node].parent;
@@ -89,7 +89,7 @@ static canvas_status bind_axes(struct binder *b, int stage) {
   return CANVAS_OK;
 }
 
-/* What is read. */
+/* Loads. */
 
 static canvas_status add_read(struct binder *b, int consumer, int load) {
   int tensor = b->p->nodes.data[load].tensor, producer = b->stage_of[tensor];

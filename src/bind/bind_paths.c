@@ -1,10 +1,10 @@
-/* Paths: the loops around each stage, outermost first, and the axis that each is a part of.
+/* Paths: the loops around each stage, outermost first, and the axis that each loop is a digit of.
  *
- * Guarantees: reduction and other loops do not share a group.
+ * Guarantees: reduction loops and other loops do not share a group.
  */
 #include "bind/bind.h"
 
-/* The level stands around the stage (schedule_verify), once. */
+/* The step over a level, which is around the stage exactly once (schedule_verify). */
 static struct step *find_step(struct bound_stage *stage, int level) {
   struct step *step = stage->path;
   while (step->level != level) step++;
@@ -25,7 +25,7 @@ static canvas_status add_steps(struct binder *b, struct bound_stage *stage, int 
   return CANVAS_OK;
 }
 
-/* Loops around `node` first. */
+/* Adds the steps of the loops around `node`, then those of `node`. */
 static canvas_status walk_up(struct binder *b, struct bound_stage *stage, int node) {
   if (node == 0) return CANVAS_OK;
   TRY(walk_up(b, stage, b->s->nodes.data[node].parent));

@@ -1,11 +1,11 @@
-/* Binding a schedule to its program: the table of contents. See loop_tree.h for what comes out; bind.h
+/* Binds a schedule to its program: the table of contents. loop_tree.h describes the result; bind.h
  * is shared by the files that do the work.
  */
 #include <stdlib.h>
 
 #include "bind/bind.h"
 
-/* What every number is needed for. */
+/* The steps that need every extent. */
 static canvas_status bind_numbers(struct binder *b) {
   TRY(check_regions(b));
   TRY(check_limits(b));

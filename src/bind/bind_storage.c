@@ -1,7 +1,7 @@
-/* Where the values and the accumulators of each stage live: see storage.h.
+/* The storage of the values and accumulators of each stage. See storage.h.
  *
- * Guarantees: what is dead has no storage, what is read by what is not dead has some; all arrays on
- * the stack together take no more than STACK_BYTES.
+ * Guarantees: dead stages have no storage, others have some; all arrays on the stack together take
+ * at most STACK_BYTES.
  */
 #include <stdlib.h>
 
@@ -16,14 +16,15 @@ int64_t storage_bytes(const struct storage *s) {
   return s->elements * program_dtype_bytes(s->dtype) * (s->per_lane ? s->lanes : 1);
 }
 
-/* ---- what no output needs ---- */
+/* ---- dead code ---- */
 
 static void mark_read(struct binder *b, int consumer, bool *alive) {
   for (int i = 0; i < b->reads.count; i++)
     if (b->reads.data[i].consumer == consumer) alive[b->reads.data[i].producer] = true;
 }
 
-/* Readers stand behind what they read. */
+/* A stage is dead if no output depends on it. Consumers come after producers, so one backward pass
+ * is enough. */
 static void find_dead(struct binder *b) {
   bool *alive = mem_alloc((size_t)b->tree->count + 1);
   for (int i = b->tree->count - 1; i >= 0; i--) {
@@ -36,7 +37,7 @@ static void find_dead(struct binder *b) {
 
 /* ---- values ---- */
 
-/* Why it is no variables though the text says `reg`. */
+/* Says why a buffer with the scope `reg` cannot be variables. */
 static canvas_status reject_reg(const struct binder *b, const struct bound_stage *stage,
                                 const struct named_places *places) {
   const struct bound_stage *at = places->at ? places->at : stage;
@@ -70,7 +71,7 @@ static canvas_status check_reg(const struct binder *b, const struct bound_stage 
   return CANVAS_OK;
 }
 
-/* Named if that can be, else an array; where arrays go is for choose_memory to say. */
+/* Variables if possible, else an array; choose_memory decides between stack and heap. */
 static canvas_status store_values(struct binder *b, struct bound_stage *stage) {
   struct storage *s = &stage->value;
   struct named_places places = {0};
@@ -96,14 +97,15 @@ static canvas_status store_values(struct binder *b, struct bound_stage *stage) {
 
 /* ---- accumulators ---- */
 
-/* The step is unrolled; one that counts lanes is no group. */
+/* Whether accumulators along the step can be variables: it is unrolled, and not a vector group. */
 static bool names_step(const struct binder *b, const struct bound_stage *stage,
                        const struct step *step) {
   bool group = b->s->nodes.data[step->node].loop.count > 1;
   return b->tree->loops[step->node].unrolled && !(group && step->node == stage->vec);
 }
 
-/* They have the shape of the loops within `start` that do not reduce. */
+/* Storage for accumulators of their own: their shape is that of the spatial loops inside
+ * `start`. */
 static struct storage sums_of(const struct binder *b, const struct bound_stage *stage) {
   struct storage s = {
       .dtype = stage->accumulator_dtype, .elements = 1, .lanes = 1, .lane_stride = 1};
@@ -125,7 +127,7 @@ static struct storage sums_of(const struct binder *b, const struct bound_stage *
   return s;
 }
 
-/* Nothing but loops of one iteration stands between the reduction and where its values live. */
+/* Whether only loops of one iteration are between the reduction and the compute-at loop. */
 static bool begins_where_it_lives(const struct binder *b, const struct bound_stage *stage) {
   int around = b->s->nodes.data[stage->start].parent;
   while (around != stage->compute_at && b->tree->loops[around].extent == 1)
@@ -133,8 +135,8 @@ static bool begins_where_it_lives(const struct binder *b, const struct bound_sta
   return around == stage->compute_at;
 }
 
-/* A condition on an axis all of whose loops stand around the reduction stands around it, too: what it
- * declares would not be seen behind. */
+/* Whether the reduction is inside the tail condition of an axis, all of whose loops are around the
+ * reduction. Variables declared inside would not be visible after it. */
 static bool begins_under_a_condition(const struct bound_stage *stage) {
   for (int axis = 0; axis < PROGRAM_AXES; axis++) {
     bool around = stage->tail[axis];
@@ -145,7 +147,8 @@ static bool begins_under_a_condition(const struct bound_stage *stage) {
   return false;
 }
 
-/* Accumulators of their own are worth it in registers only; bf16 would round each sum. */
+/* Chooses between accumulating in the value and in accumulators of their own. The latter pay only
+ * in registers, and are needed for bf16, which would round every partial sum. */
 static void store_sums(struct binder *b, struct bound_stage *stage) {
   if (stage->start < 0) return;
   struct storage sum = sums_of(b, stage);
@@ -157,7 +160,7 @@ static void store_sums(struct binder *b, struct bound_stage *stage) {
   if (!stage->accumulates_in_value) stage->sum = sum;
 }
 
-/* Only whole vectors go around the caches, and each once. */
+/* Non-temporal stores write whole vectors, each of them once. */
 static canvas_status check_streamed(const struct binder *b, const struct bound_stage *stage) {
   enum program_dtype dtype = stage_tensor(b, stage)->dtype;
   if (!stage->streamed) return CANVAS_OK;
@@ -176,8 +179,8 @@ static canvas_status check_streamed(const struct binder *b, const struct bound_s
 
 /* ---- memory ---- */
 
-/* The loop whose body allocates what lives as long as one iteration of `node`: a parallel one, where
- * each thread needs its own, or else the function. */
+/* The loop whose body allocates storage that lives for one iteration of `node`: the parallel loop
+ * around it, since each thread needs its own, or else the function (0). */
 static int region_of(const struct binder *b, int node) {
   for (; node > 0; node = b->s->nodes.data[node].parent)
     if (b->tree->loops[node].parallel) return node;
@@ -195,7 +198,7 @@ static void choose_memory(const struct binder *b, struct storage *s, int around,
     *left -= bytes;
 }
 
-/* The threads of a region share one loop, which has no second part for the rest of its tiles. */
+/* A parallel loop whose threads allocate buffers cannot be peeled: it must be one loop. */
 static canvas_status check_region(const struct binder *b, const struct storage *s) {
   if (s->kind != STORAGE_HEAP || !b->tree->loops[s->region].peels) return CANVAS_OK;
   return reject(

@@ -1,8 +1,8 @@
-/* What is unrolled, peeled and parallel, and how many statements that makes.
+/* Which loops are unrolled, peeled and parallel, and how many statements that makes.
  *
- * What is marked `unroll` is unrolled, or the schedule is rejected. The vectors of a vec loop are
- * unrolled where they are few and make no more than `most` statements, the largest power of two for
- * which the whole is short enough.
+ * A loop marked `unroll` is unrolled, or the schedule is rejected. The vectors of a vec loop are
+ * unrolled if they are few and make at most `most` statements. `most` is the largest power of two
+ * for which the whole code is short enough.
  */
 #include "base/saturating.h"
 #include "bind/bind.h"
@@ -13,8 +13,8 @@ static bool first_digit(const struct bound_stage *stage, int step) {
   return true;
 }
 
-/* Whether the loop is the outermost of an axis whose full tiles are apart from the rest: inside, the
- * tiles are full, or the rest is one of few. */
+/* Whether the loop is the outermost of a peeled axis. It runs over full tiles; the remainder is a
+ * second copy of its body. */
 static bool is_peeled(const struct binder *b, int node) {
   for (int i = 0; i < b->tree->count; i++) {
     const struct bound_stage *s = &b->tree->stages[i];
@@ -27,7 +27,7 @@ static bool is_peeled(const struct binder *b, int node) {
   return false;
 }
 
-/* How often the body of a loop stands in the code. */
+/* The number of copies of a loop's body in the code. */
 static int64_t copies_of(const struct binder *b, int node, int64_t statements, int64_t most) {
   struct bound_loop *loop = &b->tree->loops[node];
   unsigned marks = loop_marks(b->tree, node);
@@ -64,7 +64,8 @@ static void count_statements(struct binder *b, int node, int64_t most) {
 
 /* ---- limits ---- */
 
-/* The outermost unrolled loops, each as often as the loops around it stand in the code. */
+/* Checks the limits for the outermost unrolled loops, each times the copies of the loops around
+ * it. */
 static canvas_status check_unrolled(const struct binder *b, int node, int64_t times, int64_t *all) {
   const struct bound_loop *loop = &b->tree->loops[node];
   if (!(loop_marks(b->tree, node) & LOOP_UNROLL) || !loop->unrolled) {
@@ -95,7 +96,8 @@ int64_t stage_copies(const struct loop_tree *tree, const struct bound_stage *sta
   return copies;
 }
 
-/* A peeled loop stands twice in the code, once for its full tiles. */
+/* Limits the nesting of peeled loops: each is in the code twice, for full tiles and for the
+ * remainder. */
 static canvas_status check_peeled(const struct binder *b) {
   for (int i = 1; i < b->s->nodes.count; i++) {
     const struct bound_loop *loop = &b->tree->loops[i];
@@ -114,7 +116,7 @@ static canvas_status check_peeled(const struct binder *b) {
   return CANVAS_OK;
 }
 
-/* Large expressions are not repeated without end either. */
+/* Limits the copies of stages with large expressions. */
 static canvas_status check_operations(const struct binder *b) {
   int64_t operations = 0;
   for (int i = 0; i < b->tree->count; i++) {

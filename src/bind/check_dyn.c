@@ -1,5 +1,5 @@
-/* Loops over data: `ko:dyn(xr)` stands for an axis that runs over ptr[xr] .. ptr[xr+1], whole, and
- * inside all the loops of xr; such an axis has such a loop.
+/* Loops with data-dependent bounds: `ko:dyn(xr)` is a whole axis over ptr[xr]..ptr[xr+1], and is
+ * inside all loops of xr. Every such axis has such a loop.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@ static const char *part_name(const struct binder *b, const struct axis_split *c,
   return level_name(b, c->text->level[part]);
 }
 
-/* The axes of the stage that the bounds of the axis are functions of, as bits. */
+/* The axes of the stage that the bounds of this axis depend on, as bits. */
 static uint32_t bounds_of(const struct binder *b, const struct program_axis *axis) {
   return px_axes(b->p, axis->low) | px_axes(b->p, axis->high);
 }
@@ -30,7 +30,7 @@ static canvas_status check_name(const struct binder *b, const struct axis_split 
                 part_name(b, c, 0), of, t->axes[c->axis].name, t->name);
 }
 
-/* What the bounds depend on is known outside the loop. */
+/* Checks that the loops of axes that the bounds depend on are outside the dyn loop. */
 static canvas_status check_outside(const struct binder *b, const struct axis_split *c,
                                    uint32_t axes) {
   const struct bound_stage *stage = &b->tree->stages[c->stage];
@@ -67,7 +67,7 @@ static canvas_status check_split(const struct binder *b, const struct axis_split
   return check_outside(b, c, axes);
 }
 
-/* A dyn loop runs between the bounds of one stage. */
+/* Checks that each dyn loop belongs to one stage only, since its bounds do. */
 static canvas_status check_alone(const struct binder *b, int *owner, int index) {
   const struct bound_stage *stage = &b->tree->stages[index];
   for (int i = 0; i < stage->steps; i++) {
@@ -85,7 +85,7 @@ static canvas_status check_alone(const struct binder *b, int *owner, int index) 
 
 canvas_status check_dyn(const struct binder *b) {
   canvas_status status = CANVAS_OK;
-  int *owner = mem_alloc((size_t)b->s->nodes.count * sizeof *owner); /* by node: a stage, -1 */
+  int *owner = mem_alloc((size_t)b->s->nodes.count * sizeof *owner); /* by node: a stage; -1 */
   for (int i = 0; i < b->s->nodes.count; i++) owner[i] = -1;
   for (int i = 0; status == CANVAS_OK && i < b->splits.count; i++)
     status = check_split(b, &b->splits.data[i]);

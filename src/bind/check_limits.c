@@ -1,8 +1,7 @@
-/* Limits: registers and memory of the machine.
+/* Limits of the machine: registers and memory.
  *
- * An unrolled tile keeps one accumulator for each of its vectors, and beside them one row of
- * operands and one more; where they do not fit into the registers, compilers keep some of them in
- * memory: a warning.
+ * An unrolled tile needs one register per vector of accumulators, one row of operands and one more.
+ * If they exceed the vector registers, compilers spill some to memory: a warning.
  */
 #include "base/saturating.h"
 #include "program/program_cost.h"
@@ -17,7 +16,8 @@ static const struct program_tensor *tensor_of(const struct loop_tree *tree,
   return &tree->program->tensors.data[stage->tensor];
 }
 
-/* Vectors for a loop that is one (of a group its first member stands for all), or steps. */
+/* The vectors of a vec loop (for a group, all count for its first member), or the iterations of
+ * another loop. */
 static int64_t copies(const struct loop_tree *tree, const struct bound_stage *stage,
                       const struct step *step) {
   int lanes = lanes_of(&tree->machine, tensor_of(tree, stage)->dtype);
@@ -25,7 +25,7 @@ static int64_t copies(const struct loop_tree *tree, const struct bound_stage *st
   return step->member ? 1 : (tree->loops[step->node].extent - 1) / lanes + 1;
 }
 
-/* The first step from which on all is vector or unrolled. */
+/* The outermost step from which on all loops are vector loops, inside one, or unrolled. */
 static int first_unrolled(const struct loop_tree *tree, const struct bound_stage *stage) {
   int first = stage->steps, vec = stage->steps;
   for (int i = 0; i < stage->steps; i++)

@@ -1,5 +1,5 @@
-/* Loads: what is loaded whatever the data lies in its tensor. A load under a condition that does not
- * prove it is marked, and code asks before it reads (tree->guarded).
+/* Loads: an unconditional load has to stay in its tensor for all data. A load under a condition
+ * that does not prove this is marked in tree->guarded: code checks the index first.
  */
 #include "bind/bind.h"
 
@@ -10,7 +10,7 @@ static void print_end(int64_t end, struct buf *text) {
     buf_printf(text, "%lld", (long long)end);
 }
 
-/* " (line 4, column 9 of the program)" */
+/* Prints " (line 4, column 9 of the program)". */
 static void print_place(const struct px_node *load, struct buf *text) {
   if (load->line)
     buf_printf(text, " (line %d, column %d of the program)", load->line, load->column);

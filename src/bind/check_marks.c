@@ -1,17 +1,16 @@
-/* Marks: what may be a vector, run in parallel or be unrolled.
- */
+/* Marks: which loops may be vectorised, run in parallel or be unrolled. */
 #include "bind/bind.h"
 
-/* The next loop around a node that has the mark; -1. */
+/* The innermost loop around a node that has the mark; -1. */
 static int marked_around(const struct binder *b, int node, unsigned mark) {
   for (node = b->s->nodes.data[node].parent; node > 0; node = b->s->nodes.data[node].parent)
     if (loop_marks(b->tree, node) & mark) return node;
   return -1;
 }
 
-/* A loop by itself, and under the loops around it. */
+/* Checks of a loop, alone and with the loops around it. */
 
-/* Unrolled, or of an extent that the text gives. */
+/* Whether the loop is unrolled, or has extents given in the text. */
 static bool is_unrolled(const struct binder *b, int node) {
   const struct schedule_loop *loop = &b->s->nodes.data[node].loop;
   if (loop->marks & (LOOP_VEC | LOOP_PARA)) return false;
@@ -36,9 +35,9 @@ static canvas_status check_loop(const struct binder *b, int node) {
   return CANVAS_OK;
 }
 
-/* A loop and the stages inside it. */
+/* Checks of a loop with the stages inside it. */
 
-/* Its vectors may have fewer lanes than there are. */
+/* Whether the last vector of the loop may be partial. */
 static bool has_tail(const struct binder *b, int node) {
   const struct schedule_loop *loop = &b->s->nodes.data[node].loop;
   for (int i = 0; i < loop->count; i++)

@@ -1,15 +1,16 @@
-/* Regions: what a stage reads of another was computed since the loops that both share last moved.
+/* Regions: a consumer reads only what its producer computes in the same iteration of their shared
+ * loops.
  *
- * While the shared loops stand still, the producer has computed, along each of its axes, the parts
- * that no shared loop is: W values from s on, where s is what the shared loops make of the axis.
- * A read at index i is good if 0 <= i - s < W for all values of the consumer's other loops. i is
- * written as a sum over the loops around the consumer, so that what the shared ones contribute to i
- * and to s cancels; the rest is bounded by intervals.
+ * In one iteration of the shared loops the producer computes W values along each of its axes, from
+ * s on, where s is the contribution of the shared loops to the axis. A read at index i is legal if
+ * 0 <= i - s < W for all values of the consumer's other loops. i is an affine form over the loops
+ * around the consumer, so the shared loops cancel in i - s; intervals bound the rest.
  */
 #include "bind/bind.h"
 
-/* Takes what the shared loops make of the axis from the sum. How many values of the axis there are
- * for each of their steps: 0 if that cannot be said, -1 if they are the whole axis. */
+/* Subtracts the contribution of the shared loops from the sum. Returns W, the number of values that
+ * the producer computes in one iteration of them: 0 if unknown, -1 if no shared loop divides the
+ * axis. */
 static int64_t take_shared(const struct bound_stage *producer, int shared, int axis,
                            struct loop_space *space, struct affine *sum) {
   int64_t inside = 1, least = INT64_MAX;

@@ -1,4 +1,4 @@
-/* What a bound schedule costs: see features.h. */
+/* Counts of a bound schedule. See features.h. */
 #include "bind/features.h"
 
 #include <stdlib.h>

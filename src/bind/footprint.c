@@ -1,4 +1,4 @@
-/* Bytes that loops touch: see footprint.h. Numbers stop at 2^62. */
+/* Footprints of loops. See footprint.h. Numbers saturate at 2^62. */
 #include "bind/footprint.h"
 
 #include <stdlib.h>
@@ -7,11 +7,11 @@
 #include "program/program_cost.h"
 #include "bind/loop_space.h"
 
-/* What is touched, tensor by tensor. */
+/* The elements touched, by tensor. */
 struct touched {
   const struct loop_tree *tree;
   struct loop_space space;
-  int64_t *elements; /* by tensor, 0 if it is not in the list */
+  int64_t *elements; /* by tensor; 0 if it is not in the list */
   struct {
     VEC(int);
   } tensors;
@@ -35,7 +35,7 @@ static void forget(struct touched *t) {
   t->tensors.count = 0;
 }
 
-/* The bytes of what was touched, which is forgotten. */
+/* Returns the bytes touched, and resets the list. */
 static int64_t take(struct touched *t) {
   int64_t bytes = 0;
   for (int i = 0; i < t->tensors.count; i++) {
@@ -46,7 +46,8 @@ static int64_t take(struct touched *t) {
   return bytes;
 }
 
-/* Values that an index takes while the steps of the mask stand still; all, if that is not known. */
+/* The number of values of an index while the steps in the mask are fixed; `size` if it is not
+ * affine. */
 static int64_t width(struct touched *t, int index, uint32_t still, int64_t size) {
   struct affine sum;
   if (!loop_space_index(&t->space, index, &sum)) return size;
@@ -82,7 +83,7 @@ static void touch_own(struct touched *t, const struct bound_stage *stage, uint32
   touch(t, stage->tensor, elements);
 }
 
-/* What a stage touches in one iteration of the loop that `steps` of its steps lead to. */
+/* Adds what a stage touches in one iteration of the loop at the end of its first `steps` steps. */
 static void touch_stage(struct touched *t, const struct bound_stage *stage, int steps) {
   const struct program_tensor *tensor = &t->tree->program->tensors.data[stage->tensor];
   uint32_t still = (uint32_t)(((uint64_t)1 << steps) - 1);
@@ -96,7 +97,7 @@ static void touch_stage(struct touched *t, const struct bound_stage *stage, int 
   }
 }
 
-/* How many steps lead to the node, itself included; -1 if it is not around the stage. */
+/* The number of steps down to the node, its own included; -1 if it is not around the stage. */
 static int steps_to(const struct bound_stage *stage, int node) {
   if (node == 0) return 0;
   for (int i = stage->steps; i > 0; i--)
@@ -145,7 +146,7 @@ void footprints_close(struct footprints *f) {
   mem_free(f->iterations);
 }
 
-/* The loops around a stage, the root first; how many there are. */
+/* Lists the nodes around a stage, the root first; returns their number. */
 static int nodes_around(const struct bound_stage *s, int *nodes) {
   int count = 0;
   nodes[count++] = 0;
@@ -154,7 +155,8 @@ static int nodes_around(const struct bound_stage *s, int *nodes) {
   return count;
 }
 
-/* elements[at] of the tensor while an iteration of nodes[at] runs, at = 0 .. last. */
+/* Traffic of one tensor. elements[at] is its footprint in one iteration of nodes[at], at = 0 ..
+ * last. */
 static int64_t tensor_traffic(const struct footprints *f, const int *nodes, int last, int tensor,
                               const int64_t *elements) {
   int at = last;
@@ -162,7 +164,7 @@ static int64_t tensor_traffic(const struct footprints *f, const int *nodes, int 
   return saturating_mul(bytes_of(f->touched, tensor, elements[at]), f->iterations[nodes[at]]);
 }
 
-/* The last node is the one around the outermost whose body fits. */
+/* Traffic of a stage. nodes[last] is the loop around the outermost loop whose body fits. */
 static int64_t traffic_below(struct footprints *f, const struct bound_stage *s, const int *nodes,
                              int last) {
   struct touched *t = f->touched;

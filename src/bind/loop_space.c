@@ -1,9 +1,10 @@
-/* Indices over the loops around a stage: see loop_space.h. */
+/* Index expressions over the loops around a stage. See loop_space.h. */
 #include "bind/loop_space.h"
 
 #include <stdlib.h>
 
-/* Loads keep their tensors' numbers: the tensors of the program come first. */
+/* The tensors of the program come first in the scratch program, so loads keep their tensor's
+ * index. */
 void loop_space_open(struct loop_space *space, const struct loop_tree *tree) {
   const struct program *from = tree->program;
   int levels = tree->schedule->levels.count, tensors = from->tensors.count;
@@ -57,7 +58,7 @@ static void leave(struct loop_space *space) {
   space->p->nodes.count = space->p->indices.count = space->open = 0;
 }
 
-/* A dyn loop counts from where its axis does. */
+/* A dyn loop starts at the axis's `first`. */
 void loop_space_enter(struct loop_space *space, const struct bound_stage *stage) {
   const struct program_tensor *t = &space->tree->program->tensors.data[stage->tensor];
   leave(space);
@@ -94,7 +95,7 @@ static int place_in_tensor(struct program *p, const struct program_tensor *t, co
   return flat;
 }
 
-/* The row-major position in the buffer of a stage, or in the tensor of an input. */
+/* The row-major place in the buffer of a stage, or in the tensor of an input. */
 static int place_of(struct loop_space *space, int tensor, const int *indices) {
   struct program *p = space->p;
   const struct program_tensor *t = &space->tree->program->tensors.data[tensor];
@@ -105,7 +106,7 @@ static int place_of(struct loop_space *space, int tensor, const int *indices) {
     const struct buffer_axis *d = &b->layout[i];
     int at = indices[d->axis];
     if (d->weight > 1) at = px_div(p, at, px_int(p, d->weight));
-    if (d->weight * d->extent < t->axes[d->axis].size) /* more digits of the axis stand outside */
+    if (d->weight * d->extent < t->axes[d->axis].size) /* the axis has digits outside compute_at */
       at = px_mod(p, at, px_int(p, d->extent));
     flat = row_major(p, flat, d->padded_extent, at);
   }
@@ -155,7 +156,8 @@ int space_place(struct loop_space *space, const struct bound_stage *stage) {
   return place_of(space, stage->tensor, axes);
 }
 
-/* The digits of the loops within `start` that do not reduce, lanes in whole vectors. */
+/* The place of an accumulator: the digits of the spatial loops inside `start`, lanes padded to
+ * vectors. */
 int space_sum_place(struct loop_space *space, const struct bound_stage *stage) {
   const struct schedule_node *nodes = space->tree->schedule->nodes.data;
   int flat = px_int(space->p, 0);

@@ -1,16 +1,17 @@
-/* Indices over the loops around a stage.
+/* Index expressions over the loops around a stage.
  *
- * A program is made in which the loops are the axes of one more tensor, and every tensor is flat. A
- * stage's own axes are expressions over the loops that stand open, constants where a loop stands at
- * a number, so that the simplifier, px_range and affine.h know what the loops make of an index.
+ * A scratch program holds them. In it the loops are the axes of an extra tensor, and every tensor
+ * is flat. The axes of a stage are expressions over the open loops (constants for loops fixed at a
+ * number). So the simplifier, px_range and affine.h apply to an index as a function of the loops.
  *
- *     loop_space_enter(&space, stage);              // all loops of a stage open: axis i is step i
+ * *     loop_space_enter(&space, stage);              // opens all loops of a stage: axis i is step
+ * i
  *     loop_space_index(&space, index, &sum);        // an index of its expression
  *
  * or loop by loop, as a walk over the tree opens them:
  *
  *     space.digit[level] = loop_space_axis(&space, "h", 0, 14);
- *     at = space_place(&space, stage);              // of its element, in its buffer
+ * *     at = space_place(&space, stage);              // place of its element in its buffer
  */
 #ifndef CANVAS_BIND_LOOP_SPACE_H
 #define CANVAS_BIND_LOOP_SPACE_H
@@ -21,43 +22,45 @@
 struct loop_space {
   const struct loop_tree *tree;
   struct program *p;
-  int loops;                      /* the tensor whose axes are the loops */
-  int open;                       /* axes in use */
-  const char *name[PROGRAM_AXES]; /* of the axes */
-  int *digit;                     /* by level: its value; -1: not open */
-  int *stage_of;                  /* by tensor: of tree->stages; -1: an input */
-  const struct bound_stage *entered;
+  int loops;                         /* the tensor whose axes are the loops */
+  int open;                          /* number of axes in use */
+  const char *name[PROGRAM_AXES];    /* of the axes */
+  int *digit;                        /* by level: the expression of its value; -1: not open */
+  int *stage_of;                     /* by tensor: index into tree->stages; -1: an input */
+  const struct bound_stage *entered; /* by loop_space_enter */
 };
 
-/* Every extent is known. Closing frees what opening made. */
+/* Every extent has to be known. */
 void loop_space_open(struct loop_space *space, const struct loop_tree *tree);
 void loop_space_close(struct loop_space *space);
 
-/* One more axis: a loop over [first, first + size); `name` is kept as it is. */
+/* Adds an axis: a loop over [first, first + size). Returns its expression. Borrows `name`. */
 int loop_space_axis(struct loop_space *space, const char *name, int64_t first, int64_t size);
 
-/* What was made since the checkpoint is forgotten: axes, and expressions but for the digits. */
+/* Rolling back drops the axes and expressions made since the checkpoint, but not the digits. */
 struct space_checkpoint {
   int nodes, indices, open;
 };
 struct space_checkpoint loop_space_checkpoint(const struct loop_space *space);
 void loop_space_rollback(struct loop_space *space, struct space_checkpoint to);
 
-/* Forgets everything and opens all loops of the stage: step i is axis i, or 0 if it has one
+/* Drops everything and opens all loops of the stage: step i is axis i, or 0 if it has one
  * iteration. */
 void loop_space_enter(struct loop_space *space, const struct bound_stage *stage);
 
-/* An index expression of the program, read by the stage that was entered, as a sum over its steps.
- * False where it has too many terms. */
+/* Sets `sum` to an index expression of the entered stage, as an affine form over its steps. False
+ * if it has too many terms. */
 bool loop_space_index(struct loop_space *space, int index, struct affine *sum);
 
-/* Of a stage, as far as its loops stand open (others count as 0): the value of an axis, -1 if none of
- * its loops does; an expression of the program, loads flat; the place of its element in its buffer,
- * or in the tensor of an output; the place of its accumulator, lanes last. */
+/* Expressions of a stage over its open loops; closed loops count as 0.
+ * space_axis: the value of an axis; -1 if none of its loops is open.
+ * space_expr: an expression of the program, with flat loads.
+ * space_place: the place of its element in its buffer, or in the tensor of an output.
+ * space_sum_place: the place of its accumulator, lanes last. */
 int space_axis(const struct loop_space *space, const struct bound_stage *stage, int axis);
 int space_expr(struct loop_space *space, const struct bound_stage *stage, int expr);
 int space_expr_within(struct loop_space *space, const struct bound_stage *stage, int expr,
-                      uint64_t within); /* these axes are no larger than their last element's */
+                      uint64_t within); /* bits of axes that are clamped to their last index */
 int space_place(struct loop_space *space, const struct bound_stage *stage);
 int space_sum_place(struct loop_space *space, const struct bound_stage *stage);
 

@@ -1,4 +1,4 @@
-/* What there is to do with a bound schedule, whoever made it. See loop_tree.h. */
+/* Functions of bound schedules beside binding. See loop_tree.h. */
 #include "bind/loop_tree.h"
 
 #include <stdlib.h>

@@ -1,29 +1,32 @@
-/* A schedule bound to its program: every name looked up, every extent a number, every rule checked.
+/* A schedule bound to its program and machine: names resolved, extents known, every rule checked.
  *
- * The nodes are those of the schedule, by the same numbers. What the text implies is worked out
- * here once, so that emit, explain and the edits need no second opinion:
+ * The nodes have the same numbers as in the schedule. Binding derives once what the text implies,
+ * for code, explain, cost and edits:
  *
- * - extents: of each level; an open one is the whole axis, or what its siblings leave of it;
- * - path: the loops around each stage, and which digit of which axis each is: an axis that is
- *   covered by {a, b, c} has the value (a*B + b)*C + c, where A, B, C are extents;
- * - compute_at: the deepest loop that a stage shares with all the stages that read it (the root for
- *   outputs). Its buffer lives as long as one iteration of compute_at and holds the parts of the axes
- *   whose loops stand inside compute_at (its *own* loops); those outside have one value for the lifetime
- *   and take no room. With A outside and B, C own, the place along the axis is b*C + c;
- * - start: the outermost loop that reduces the stage; there its accumulators begin, and after it
- *   they are complete. What is inside start and not a reduction is their shape.
+ * - extents: of each level; an open level is the whole axis, or what the other levels leave of it;
+ * - path: the loops around each stage, and the digit of an axis that each is. An axis split into
+ *   {a, b, c} has the value (a*B + b)*C + c, where A, B, C are the extents;
+ * - compute_at: the deepest loop that a stage shares with all its consumers (the root for outputs).
+ *   The stage's buffer lives for one iteration of compute_at. It stores the digits whose loops are
+ *   inside compute_at, the stage's *own* loops; digits outside are fixed during that iteration and
+ *   add no dimension. With A outside and B, C own, the place along the axis is b*C + c;
+ * - start: the outermost reduction loop of the stage. The accumulators are initialised before it
+ *   and complete after it; their shape is given by the spatial loops inside it.
  *
- * Legality, beside names and extents: a stage stands before all that read it, and complete; what
- * is read lies within what was computed since the loops that both share last moved on (each read,
- * bounded by intervals, after taking away the shared digits); loops that are own are the inner
- * digits of their axis; a loop in scope that is no digit of the stage stands outside compute_at, and
- * then the stage is computed again and again (`recomputed` says how often).
- *
- * Within a vec loop only unrolled loops and loops of an explicit INT may stand; it is a spatial
- * axis; its extent is a multiple of the lanes, or a power of two below them, or masked or peeled, and then it
- * may be longer than its axis. A folded group of such axes is a vec loop, too. A dyn loop
- * is neither vec nor unroll nor para, and stands inside all the digits of the axis it is a function
- * of. A para loop reduces nothing and has no para loop above it.
+ * Rules, beside names and extents:
+ * - a stage is complete before its consumers;
+ * - a consumer reads only elements computed since the last iteration of the shared loops began
+ *   (checked by intervals, after subtracting the shared digits);
+ * - own loops are the inner digits of their axis;
+ * - a loop around a stage that is no digit of the stage's axes is outside compute_at; it recomputes
+ *   the stage (`recomputed` counts how often);
+ * - a vec loop runs along a spatial axis and contains only unrolled loops and loops with an
+ *   explicit number. Its extent is a multiple of the lanes, or a power of two below them, or it is
+ *   masked or peeled and may then be longer than its axis. A folded group of such axes may be a vec
+ *   loop, too;
+ * - a dyn loop is not vec, unroll or para, and is inside all digits of the axis it is a function
+ *   of;
+ * - a para loop is not a reduction and has no para loop around it.
  */
 #ifndef CANVAS_BIND_LOOP_TREE_H
 #define CANVAS_BIND_LOOP_TREE_H
@@ -35,67 +38,68 @@
 
 /* One level on the path to a stage: a loop, or a member of a group. */
 struct step {
-  int node;       /* of the schedule, and of the tree */
-  int level;      /* of the schedule */
-  int member;     /* of the node's group; 0 */
-  int axis;       /* of the program's stage (reduction axes after its own); -1: no digit of it */
-  int64_t extent; /* dyn: the most */
-  int64_t weight; /* one step of this level moves the axis by so much */
-  bool dyn;
-  bool own; /* inside compute_at */
+  int node;   /* of the schedule and of the tree */
+  int level;  /* of the schedule */
+  int member; /* position in the node's group; 0 without a group */
+  int axis;   /* of the stage (reductions after own axes); -1: the loop is no digit of the stage */
+  int64_t extent; /* of a dyn loop: its maximum */
+  int64_t weight; /* stride of this level along the axis */
+  bool dyn;       /* a loop with data-dependent bounds */
+  bool own;       /* inside compute_at */
 };
 
-/* One dimension of a buffer: the digits of `axis` from `weight` on, `extent` of them. */
+/* One dimension of a buffer: index = value of the axis / weight % extent. */
 struct buffer_axis {
   int axis;
-  int64_t weight; /* place = value / weight % extent; 1 for the innermost digits */
+  int64_t weight; /* 1 for the innermost digits */
   int64_t extent;
-  int64_t padded_extent; /* elements that it takes of the buffer: extent, or whole vectors */
+  int64_t padded_extent; /* extent, or rounded up to whole vectors */
 };
 
 struct bound_stage {
   int node;                         /* the leaf */
   int tensor;                       /* of the program */
-  struct step path[SCHEDULE_DEPTH]; /* outermost first */
-  int steps;
-  int compute_at;          /* node: loop or root */
-  int start;               /* node of the outermost reduction loop; -1: no reduction */
-  bool tail[PROGRAM_AXES]; /* the digits of this axis overshoot its size: a condition is needed */
-  enum level_tail tail_kind[PROGRAM_AXES]; /* and how it is met */
+  struct step path[SCHEDULE_DEPTH]; /* the levels around the stage, outermost first */
+  int steps;                        /* of the path */
+  int compute_at;                   /* node: loop or root */
+  int start;                        /* node of the outermost reduction loop; -1: no reduction */
+  bool tail[PROGRAM_AXES];          /* by axis: the digits overshoot its size */
+  enum level_tail tail_kind[PROGRAM_AXES]; /* by axis: mask or peel, where they do */
   bool is_output;
-  struct buffer_axis layout[SCHEDULE_DEPTH]; /* slowest first; of outputs the tensor's own axes */
-  int dims;
-  int64_t elements;   /* of the buffer */
-  int64_t recomputed; /* times that each element is computed; 1 */
+  struct buffer_axis
+      layout[SCHEDULE_DEPTH]; /* of the buffer, slowest first; of an output its axes */
+  int dims;                   /* of the layout */
+  int64_t elements;           /* of the buffer */
+  int64_t recomputed;         /* how often each element is computed; 1: once */
   enum buffer_scope scope;
-  bool streamed; /* an output whose whole vectors are written around the caches */
+  bool streamed; /* an output whose whole vectors are written by non-temporal stores */
 
-  /* with every number known */
-  int vec;                              /* node: the vec loop around it, -1 */
-  enum program_dtype compute_dtype;     /* f32 or f64: its expression; stored is the tensor's */
-  enum program_dtype accumulator_dtype; /* ... its sums */
-  bool dead;            /* nothing that reaches an output reads it: it is not computed */
-  struct storage value; /* of its elements */
-  struct storage sum; /* of its accumulators; none: it does not reduce, or accumulates in `value` */
-  bool accumulates_in_value; /* it reduces and accumulates in `value` */
-  bool declares_init;        /* ... in variables that are declared with what sums begin from */
+  /* valid once every extent is known: */
+  int vec;                              /* node of the vec loop around the stage; -1: none */
+  enum program_dtype compute_dtype;     /* of the expression: f32 or f64 */
+  enum program_dtype accumulator_dtype; /* of the accumulators: f32 or f64 */
+  bool dead;                            /* dead code: no output depends on it */
+  struct storage value;                 /* of its elements */
+  struct storage sum;                   /* of its accumulators, if not in `value` */
+  bool accumulates_in_value;            /* it reduces, and accumulates in `value` */
+  bool declares_init; /* the accumulators are variables initialised where declared */
 };
 
 struct bound_loop {
-  int64_t extent; /* product of the members'; dyn: the most; 0 for leaves and the root */
+  int64_t extent; /* product over the members; of a dyn loop its maximum; 0: a leaf or the root */
   bool dyn;
 
-  /* with every number known */
-  int lanes;          /* vec: of a vector */
-  bool unrolled;      /* its iterations, of a vec loop its vectors, are code of their own */
-  bool peels;         /* the rest of its tiles is code of its own */
-  int peels_below;    /* such loops in one another */
+  /* valid once every extent is known: */
+  int lanes;          /* of a vec loop: elements per vector */
+  bool unrolled;      /* its iterations (of a vec loop, its vectors) are unrolled */
+  bool peels;         /* a remainder loop of its own follows the full tiles */
+  int peels_below;    /* maximum nesting of peeled loops inside */
   bool parallel;      /* its iterations run in parallel */
-  int64_t copies;     /* so often its body stands in the code */
-  int64_t statements; /* that it and what is in it make; of a leaf 1, of the root all */
+  int64_t copies;     /* copies of its body in the code */
+  int64_t statements; /* of the loop in the code; 1 for a leaf, all for the root */
 };
 
-/* What is legal and yet hardly meant; line 0: of what was built by hand. */
+/* A warning: legal, but probably not intended. Line 0: the schedule was built by functions. */
 struct bind_warning {
   int line, column;
   char *text;
@@ -104,40 +108,43 @@ struct bind_warning {
 struct loop_tree {
   const struct program *program;   /* borrowed */
   const struct schedule *schedule; /* borrowed, or `made` */
-  struct schedule *made;           /* of the tree itself, where an edit made it; or NULL */
+  struct schedule *made; /* the schedule, if the tree owns it (an edit made it); else NULL */
   struct machine machine;
-  int64_t *extents;           /* by level; 0: a hole that is still open */
+  int64_t *extents;           /* by level; 0: an open hole */
   struct bound_loop *loops;   /* by node */
   struct bound_stage *stages; /* in the order of the text */
-  int count;
-  bool *guarded; /* by node of the program: loads that code must guard (px_copy) */
-  bool *holes;   /* by level: it needs a number from outside */
-  int open_holes; /* holes without a number: structure was checked, sizes were not. 0: all is checked */
+  int count;                  /* of stages */
+  bool *guarded;              /* by node of the program: loads that code must guard (px_copy) */
+  bool *holes;                /* by level: it needs a number from outside */
+  int open_holes;             /* holes without a number; if not 0, only the structure was checked */
   struct {
     VEC(struct bind_warning);
   } warnings; /* in the order of the stages */
 };
 
-/* bind_schedule.c (with bind_*.c, check_*.c): binds and checks. Both are borrowed and must stay as
- * they are. The error message of a failure has line and column of the schedule's text. */
+/* bind_schedule.c (with bind_*.c, check_*.c): binds and checks. Borrows program and schedule, which
+ * must not change. Error messages have line and column of the schedule's text. */
 canvas_status loop_tree_bind(canvas_context *ctx, const struct program *program,
                              const struct schedule *schedule, const struct machine *machine,
                              struct loop_tree **out);
 void loop_tree_free(struct loop_tree *tree);             /* NULL is fine */
-struct schedule *loop_tree_take(struct loop_tree *tree); /* what an edit made; frees the tree */
-/* A line for each warning: "warning: line 2, column 5: ..." */
+struct schedule *loop_tree_take(struct loop_tree *tree); /* returns `made` and frees the tree */
+/* Prints a line for each warning: "warning: line 2, column 5: ..." */
 void loop_tree_print_warnings(const struct loop_tree *tree, struct buf *out);
-int loop_tree_stage(const struct loop_tree *tree, int tensor); /* index into stages, -1: an input */
-unsigned loop_marks(const struct loop_tree *tree, int node);   /* 0 for leaves and the root */
-int stage_step(const struct bound_stage *stage, int node);     /* its first step; `steps`: none */
-int64_t step_padded_extent(const struct loop_tree *tree,
-                           const struct step *step); /* its extent; of lanes, in whole vectors */
-bool stage_spatial(const struct loop_tree *tree, const struct bound_stage *stage,
-                   int step); /* the step is a digit of an axis that does not reduce */
+int loop_tree_stage(const struct loop_tree *tree,
+                    int tensor);                             /* index into stages; -1: not there */
+unsigned loop_marks(const struct loop_tree *tree, int node); /* 0 for leaves and the root */
+int stage_step(const struct bound_stage *stage,
+               int node); /* first step of the node; `steps`: none */
+/* The extent of a step; of a vec loop, rounded up to whole vectors. */
+int64_t step_padded_extent(const struct loop_tree *tree, const struct step *step);
+/* Whether the step is a digit of an own axis of the stage, not of a reduction. */
+bool stage_spatial(const struct loop_tree *tree, const struct bound_stage *stage, int step);
 
-/* schedule_default.c: correct for every program, without search. The naive one: each stage at the root in
- * program order, its own loops outside its reductions. The heuristic one: the tiles of
- * autoschedule/default.h. Levels are named STAGE_AXIS where two stages would disagree about AXIS. */
+/* schedule_default.c: a schedule that is correct for every program, without a search. The naive one
+ * computes each stage at the root in program order, with its reductions innermost. The heuristic
+ * one uses the tiles of src/autoschedule/default.h. A level is named STAGE_AXIS if two stages
+ * disagree about AXIS. */
 struct schedule *schedule_default(const struct program *program, bool heuristic,
                                   const struct machine *machine);
 

@@ -1,4 +1,4 @@
-/* What this machine has, as far as the processor and the system say. See machine.h. */
+/* Detects this machine from the processor and the system. See machine.h. */
 #ifdef __linux__
 #define _GNU_SOURCE /* sched_getaffinity */
 #endif
@@ -23,14 +23,14 @@ struct cpuid {
   unsigned eax, ebx, ecx, edx;
 };
 
-/* Zeros where the processor has no such leaf. */
+/* Executes cpuid; zeros if the processor has no such leaf. */
 static struct cpuid cpuid_leaf(unsigned leaf, unsigned sub) {
   struct cpuid r = {0};
   if (!__get_cpuid_count(leaf, sub, &r.eax, &r.ebx, &r.ecx, &r.edx)) return (struct cpuid){0};
   return r;
 }
 
-/* The register files that the system saves (XCR0); 0 where it does not say. */
+/* The register files that the system saves (XCR0); 0 if unknown. */
 static unsigned saved_state(void) {
   unsigned low = 0, high = 0;
   if (!(cpuid_leaf(1, 0).ecx >> 27 & 1)) return 0;
@@ -86,13 +86,13 @@ static void find_instructions(struct machine *m) {
 
 /* ---- caches, cores, memory ------------------------------------------------------------------- */
 
-enum { MOST_BITS = 50 }; /* of a size that is believed */
+enum { MOST_BITS = 50 }; /* larger sizes are taken for errors of the system */
 
 static bool is_size(int64_t bytes) {
   return bytes > 0 && bytes <= (int64_t)1 << MOST_BITS;
 }
 
-/* The number that a file of the system begins with, "32768K" or "max"; 0 if there is none. */
+/* The number at the start of a system file, such as "32768K"; 0 if there is none, as for "max". */
 static int64_t file_number(const char *path) {
   char text[32] = "", *end;
   FILE *file = fopen(path, "r");
@@ -105,7 +105,7 @@ static int64_t file_number(const char *path) {
   return *end == 'K' ? number << 10 : *end == 'M' ? number << 20 : number;
 }
 
-/* What the system's files say about the data cache of a level; 0. */
+/* The size of the data cache of a level, from system files; 0 if unknown. */
 static int64_t cache_file(int level, const char *what) {
   char path[80];
   for (int i = 0; i < 8; i++) {
@@ -122,8 +122,9 @@ static int64_t cache_file(int level, const char *what) {
   return 0;
 }
 
-/* The files' answer, or sysconf's, or what is usual: some systems say 0 or -1, and glibc's L3 of some
- * processors is that of all their cores, where the files have what this one reaches. */
+/* The size of a cache: from system files, else from sysconf, else a usual size. sysconf returns 0
+ * or -1 on some systems, and on some processors the L3 of all cores instead of the part that one
+ * core reaches. */
 static int64_t cache(int name, int level, int64_t usual) {
   int64_t bytes = cache_file(level, "size");
   if (!is_size(bytes)) bytes = name >= 0 ? sysconf(name) : 0;
@@ -141,7 +142,7 @@ static int cache_line(void) {
   return bytes == 32 || bytes == 128 || bytes == 256 ? (int)bytes : 64;
 }
 
-/* Processors that this process may run on. */
+/* The number of processors that this process may run on. */
 static int cores(void) {
   long count = 0;
 #ifdef __linux__
@@ -154,7 +155,7 @@ static int cores(void) {
   return count < 1 ? 1 : count > 1 << 20 ? 1 << 20 : (int)count;
 }
 
-/* Half of what there is, or of what a container may use. */
+/* Half of the memory of the machine, or of the limit of the container. */
 static int64_t memory(void) {
   int64_t bytes = (int64_t)8 << 30;
 #ifdef _SC_PHYS_PAGES

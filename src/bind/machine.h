@@ -1,6 +1,7 @@
-/* The machine that a schedule is bound for and code is written for: what a schedule may count on.
+/* The machine that schedules are bound and code is written for: its instructions, caches and
+ * memory.
  *
- * It has a text, one `key value` per line in any order, sizes in bytes or with KiB, MiB, GiB:
+ * Its text has one `key value` per line in any order, sizes in bytes or with KiB, MiB, GiB:
  *
  *     canvas 1
  *     machine avx512
@@ -8,24 +9,25 @@
  *     vector_registers 32
  *     ...
  *
- * machine_text.c holds the table of its keys. Every bind names its machine: there is no other.
+ * * machine_text.c has the table of the keys. Every call that binds a schedule names the machine.
  */
 #ifndef CANVAS_BIND_MACHINE_H
 #define CANVAS_BIND_MACHINE_H
 
 #include "base/buf.h"
 
-enum { MACHINE_NAME = 40 }; /* bytes of a name, the NUL included */
+enum { MACHINE_NAME = 40 }; /* bytes of a name, with the NUL */
 
-/* Instructions on bf16: one bit each. */
+/* Instructions on bf16, one bit each. */
 enum machine_bf16 { BF16_CONVERT = 1, BF16_DOT = 2 };
-/* What tiles of matrix registers multiply: one bit each. */
+/* Data types that matrix registers multiply, one bit each. */
 enum machine_tiles { TILES_INT8 = 1, TILES_BF16 = 2, TILES_FP16 = 4 };
 
 #define BYTES_MOST (INT64_C(1) << 50) /* of a size in the text */
 
-/* Facts that no system reports. A text may leave each of them out: its field is 0 then, and its default
- * follows from the other fields of `m`. machine_NAME(m) gives the value, stated or default.
+/* Facts that no system reports. Each is optional in the text. If it is missing, its field is 0, and
+ * its default is computed from other fields of `m`. machine_NAME(m) returns the stated or default
+ * value.
  *
  *   name, kind in the text, default, least, most, meaning */
 /* clang-format off */
@@ -52,17 +54,17 @@ enum { MACHINE_NO = 1, MACHINE_YES = 2 }; /* 0: by default */
 
 struct machine {
   char name[MACHINE_NAME];
-  char target[MACHINE_NAME]; /* what -march is given; "native": the machine that compiles */
+  char target[MACHINE_NAME]; /* the argument of -march; "native": the machine that compiles */
   int vector_bytes;          /* of a vector register: 64 (AVX-512), 32 (AVX2), 16 (SSE, NEON) */
-  int registers;             /* vector registers that a kernel may fill: 32 or 16 */
+  int registers;             /* vector registers available to a kernel: 32 or 16 */
   int fma;                   /* 1: a*b + c is one instruction */
   int bf16;                  /* enum machine_bf16 */
   int tiles;                 /* enum machine_tiles */
   int line;                  /* bytes of a cache line */
-  int64_t l1, l2;            /* bytes of one core's data caches */
-  int64_t l3;                /* bytes of the cache that cores share; 0: none */
-  int cores;                 /* that this process may use */
-  int64_t memory;            /* bytes that the buffers of one kernel may take */
+  int64_t l1, l2;            /* bytes of the data caches of one core */
+  int64_t l3;                /* bytes of the shared cache; 0: none */
+  int cores;                 /* available to this process */
+  int64_t memory;            /* bytes available for the buffers of one kernel */
 #define X(fact, ...) int64_t fact; /* 0: by default */
   MACHINE_FACTS(X)
 #undef X
@@ -83,14 +85,15 @@ static inline bool machine_has_few_registers(const struct machine *m) {
   return machine_few_registers(m) == MACHINE_YES;
 }
 
-/* machine.c: this machine, as far as the processor and the system say. Where they do not: 32-byte
+/* machine.c: this machine, as reported by the processor and the system. The defaults are 32-byte
  * vectors, 16 registers, 32 KiB, 1 MiB, no L3, one core, 4 GiB. */
 struct machine machine_here(void);
 
-/* machine_text.c: the only machine of a text. Errors name line and column. */
+/* machine_text.c: parses a text with one machine. Errors give line and column. */
 canvas_status machine_parse(canvas_context *ctx, const char *text, size_t length,
                             struct machine *out);
-/* Every key in the order of the table, but for facts that have their defaults; parses back to the same machine. */
+/* Prints every key in the order of the table, except facts with their default value. Parses back to
+ * the same machine. */
 void machine_print(const struct machine *machine, struct buf *out);
 
 #endif

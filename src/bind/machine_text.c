@@ -1,4 +1,4 @@
-/* The text of a machine: a row for each key. See machine.h. */
+/* The text of a machine: one row per key. See machine.h. */
 #include <stddef.h>
 #include <string.h>
 
@@ -8,9 +8,9 @@
 
 enum kind {
   NUMBER,
-  POWER, /* of two */
-  BYTES, /* a number, KiB, MiB or GiB */
-  WORDS, /* none, or words with commas: bits */
+  POWER, /* a power of two */
+  BYTES, /* a number with KiB, MiB, GiB or nothing */
+  WORDS, /* `none`, or words with commas: a bit each */
   SWITCH,
   CHOICE, /* MACHINE_NO, MACHINE_YES */
   NAME
@@ -24,7 +24,7 @@ static const struct row {
   enum kind kind;
   size_t offset, size;
   int64_t least, most, otherwise;            /* otherwise -1: the key has to be there */
-  int64_t (*usual)(const struct machine *m); /* of a fact: its default, which is not printed; NULL */
+  int64_t (*usual)(const struct machine *m); /* default of a fact, not printed; else NULL */
   const char *words[WORDS_MOST];             /* of bits 1, 2, 4 */
 } rows[] = {
     /* key              kind    where              least, most, without it */
@@ -54,7 +54,7 @@ static const struct unit {
 } units[] = {{"GiB", 30}, {"MiB", 20}, {"KiB", 10}};
 enum { UNITS = sizeof units / sizeof *units };
 
-/* Fields are int or int64_t. */
+/* Reads a field, which is an int or an int64_t. */
 static int64_t number_of(const struct row *row, const struct machine *m) {
   const char *at = (const char *)m + row->offset;
   int64_t large;
@@ -72,7 +72,7 @@ static void set_number(const struct row *row, struct machine *m, int64_t value) 
     memcpy(at, &small, sizeof small);
 }
 
-/* A fact that is not stated, or whose stated value is the default: both are the same machine. */
+/* Whether a fact is not stated, or is stated with its default value. */
 static bool has_default(const struct row *row, const struct machine *m) {
   if (!row->usual) return false;
   int64_t value = number_of(row, m);
@@ -140,7 +140,7 @@ static bool is_name(const struct token *t) {
   return t->length > 0;
 }
 
-/* A word of letters, digits and ._+- : it stands in the words that a compiler is called with. */
+/* Parses a word of letters, digits and ._+- : it becomes a part of the compiler's command line. */
 static canvas_status parse_name(struct lexer *lx, const char *what, char out[MACHINE_NAME]) {
   if (lx->token.kind == TOKEN_END || lx->token.kind == TOKEN_NEWLINE)
     return lexer_unexpected(lx, what);
@@ -156,7 +156,7 @@ static canvas_status parse_name(struct lexer *lx, const char *what, char out[MAC
   return CANVAS_OK;
 }
 
-/* KiB, MiB, GiB or nothing after a number. */
+/* Parses KiB, MiB, GiB or nothing after a number. */
 static canvas_status parse_unit(struct lexer *lx, int *shift) {
   const struct token t = lx->token;
   *shift = 0;
@@ -260,7 +260,7 @@ static canvas_status parse_head(struct lexer *lx, struct machine *m) {
   return lexer_end_line(lx, "after the name");
 }
 
-/* Keys that the text leaves out have defaults, or are an error. */
+/* Sets the defaults of missing keys, or fails for a required one. */
 static canvas_status complete(struct lexer *lx, const bool seen[ROWS], struct machine *m) {
   for (int i = 0; i < ROWS; i++) {
     if (seen[i] || rows[i].usual) continue;

@@ -1,12 +1,13 @@
-/* Which buffers can be variables: those whose places are all constants, where they are written and
- * wherever they are read, once what is unrolled is unrolled.
+/* Which buffers can be variables: those whose indices are constants after unrolling, in every store
+ * and load.
  *
- * In vectors the places of a variable are (outer * lanes + lane) * lane_stride + inner, with
- * constants outer and inner < lane_stride: the same wherever it is used.
+ * A vector variable holds the places (outer * lanes + lane) * lane_stride + inner, with constants
+ * outer and inner < lane_stride. Lanes and lane_stride are the same in every use.
  */
 #include "bind/bind.h"
 
-/* The loop stands in a place with this coefficient: it must be unrolled, or count the lanes. */
+/* Checks a loop that a place depends on with this coefficient: it has to be unrolled. A vec loop
+ * sets the lanes. */
 static bool take_step(const struct binder *b, const struct step *step, int64_t coef,
                       struct named_places *here) {
   const struct bound_loop *loop = &b->tree->loops[step->node];
@@ -18,7 +19,7 @@ static bool take_step(const struct binder *b, const struct step *step, int64_t c
   return true;
 }
 
-/* What the unrolled loops add to a place within one vector, at most. */
+/* The maximum offset that unrolled loops add to a place inside one vector. */
 static int64_t inner_place(const struct binder *b, const struct bound_stage *at,
                            const struct affine *place, int64_t vector) {
   int64_t inner = place->constant % vector;
@@ -53,7 +54,7 @@ static bool constant_place(const struct binder *b, const struct bound_stage *at,
   return true;
 }
 
-/* Every load of the tensor below the expression has a constant place. */
+/* Whether every load of the tensor in the expression has a constant place. */
 static bool constant_loads(const struct binder *b, const struct bound_stage *consumer, int expr,
                            int tensor, struct named_places *places) {
   const struct program *p = b->space.p;

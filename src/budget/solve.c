@@ -5,7 +5,7 @@
  *   checked whole
  *
  * Base values that do not fit are tried again without their scaling by channels. "No solution" is an
- * ordinary answer (CANVAS_NONE) and names the constraint that failed; where it is not proven, it says
+ * ordinary answer (CANVAS_NONE) and names the constraint that failed; where that is not proven, the message is
  * "not found".
  */
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #include "budget/solver.h"
 #include "lower/idle_weights.h"
 
-/* -- what is asked -- */
+/* -- checks of the request -- */
 
 static canvas_status check_groups(canvas_context *ctx, const struct kernel *k,
                                   const struct targets *targets, int64_t g) {
@@ -160,7 +160,7 @@ static canvas_status check_base(canvas_context *ctx, const struct problem *p,
   return check_most(ctx, p->separate || options->paper, budget, p, t);
 }
 
-/* Base values; without their scaling where they do not fit with it, unless asked for the paper's. */
+/* Base values; without their scaling where they do not fit with it, unless the paper's are requested. */
 static canvas_status find_base(canvas_context *ctx, struct problem *p, const struct budget *budget,
                                const struct solve_options *options, struct solve_trace *t) {
   TRY(problem_units(ctx, p));

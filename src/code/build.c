@@ -1,7 +1,9 @@
-/* The code of a bound schedule, from the plan to the verified tree. See build.h. */
+/* The code of a bound schedule, from the plan to the tree. See build.h. */
 #include "code/build.h"
 
 #include <stdlib.h>
+
+#include "code/build_parts.h"
 
 static void *table(struct builder *b, int count, size_t size) {
   return arena_alloc(&b->arena, (size_t)count * size + 1);
@@ -87,25 +89,10 @@ canvas_status code_build(canvas_context *ctx, const struct loop_tree *tree, stru
   build_variables(&b);
   build_walk(&b);
   canvas_status status = check(&b);
-  if (status == CANVAS_OK) {
-    code_simplify(b.code);
-    code_split_borders(b.code);
-    if (code_drop_dead(b.code)) code_simplify(b.code);
-    if (code_gather_once(b.code)) code_simplify(b.code);
-    if (code_permute_gathers(b.code)) code_simplify(b.code);
-    code_part_lanes(b.code);
-    code_join_pieces(b.code);
-    code_transpose(b.code);
-    if (code_drop_dead(b.code)) code_simplify(b.code);
-    code_join_remainders(b.code);
-    code_promote_sums(b.code);
-    code_shorten_sums(b.code);
-    code_name_loads(b.code);
-    code_name_common(b.code);
+  if (status == CANVAS_OK)
     *out = b.code;
-  } else {
+  else
     code_free(b.code);
-  }
   close_builder(&b);
   return status;
 }

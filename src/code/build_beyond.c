@@ -1,4 +1,4 @@
-/* What lies beyond the axes of a stage where tiles do not divide them. See build.h.
+/* What lies beyond the axes of a stage where tiles do not divide them. See build_parts.h.
  *
  * What is seen is written under a condition: rows under an if, of vectors the first lanes. Variables
  * are private: they are computed without asking, as long as no load leaves its tensor. Where that is
@@ -7,7 +7,7 @@
  *
  *     acc_1 += A[LEAST_OF(it*2 + 1, 8)*64 + k] * LOAD_V16(B[k*19 + jt*16], 19 - jt*16)
  */
-#include "code/build.h"
+#include "code/build_parts.h"
 
 static const struct px_node *node_of(const struct builder *b, int expr) {
   return &b->px->nodes.data[expr];

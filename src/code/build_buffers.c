@@ -1,5 +1,5 @@
-/* The variables of a function's code, and where buffers are declared and allocated. See build.h. */
-#include "code/build.h"
+/* The variables of a function's code, and where buffers are declared and allocated. See build_parts.h. */
+#include "code/build_parts.h"
 
 #include <stdio.h>
 #include <string.h>

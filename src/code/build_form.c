@@ -1,10 +1,10 @@
 /* Which expressions are uniform over the lanes of a vector, which are vectors, and which must be
- * gathered. See build.h.
+ * gathered. See build_parts.h.
  *
  * What stands in a branch is evaluated only where the branch is taken, so a select with something
  * to gather inside is gathered as a whole.
  */
-#include "code/build.h"
+#include "code/build_parts.h"
 
 static const struct px_node *node_of(const struct builder *b, int expr) {
   return &b->px->nodes.data[expr];

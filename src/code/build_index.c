@@ -1,5 +1,5 @@
-/* Axes that stand open, and how an index moves along one. See build.h. */
-#include "code/build.h"
+/* Axes that stand open, and how an index moves along one. See build_parts.h. */
+#include "code/build_parts.h"
 
 static const struct px_node *node_of(const struct builder *b, int expr) {
   return &b->px->nodes.data[expr];

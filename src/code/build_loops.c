@@ -1,5 +1,5 @@
-/* The walk over a bound tree: loops, the conditions around them, parallel regions. See build.h. */
-#include "code/build.h"
+/* The walk over a bound tree: loops, the conditions around them, parallel regions. See build_parts.h. */
+#include "code/build_parts.h"
 
 /* ---- loops ---- */
 

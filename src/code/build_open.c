@@ -1,5 +1,5 @@
-/* What opens and closes: statements with children, loops, the digits of a group. See build.h. */
-#include "code/build.h"
+/* What opens and closes: statements with children, loops, the digits of a group. See build_parts.h. */
+#include "code/build_parts.h"
 
 /* A statement whose children come next. */
 struct block build_opened(struct builder *b, int statement) {

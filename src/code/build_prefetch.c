@@ -1,4 +1,4 @@
-/* What a loop will read some iterations later: the addresses that move with it. See build.h.
+/* What a loop will read some iterations later: the addresses that move with it. See build_parts.h.
  *
  * The loops inside it read a stretch from there on, a row of a tile: every cache line of it is asked for, where they
  * are few. A longer one, a panel of weights, is asked for piece by piece in the steps of the innermost loop, so that it
@@ -13,7 +13,7 @@
  */
 #include <stdlib.h>
 
-#include "code/build.h"
+#include "code/build_parts.h"
 #include "program/program_cost.h"
 
 enum { LINES = 16 }; /* of one stretch, at most */

@@ -1,7 +1,7 @@
 /* Where the accumulators of reductions begin and end: the loops of a stage that do not reduce, around
- * a statement of that phase. See build.h.
+ * a statement of that phase. See build_parts.h.
  */
-#include "code/build.h"
+#include "code/build_parts.h"
 
 /* The loops of a stage from `step` on that do not reduce, around a statement of that phase. */
 static void nest(struct builder *b, int stage, int step, enum phase phase);

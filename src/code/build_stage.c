@@ -1,11 +1,11 @@
 /* One point of a stage: the statement that computes it, and those that begin and end a reduction.
- * See build.h.
+ * See build_parts.h.
  *
  * In a vec loop a statement is one of vectors; where what it writes is not contiguous, its lanes are
  * stored one by one, and what has no form in vectors at all is a loop over the lanes. Of the last vector
  * of an axis so many lanes are loaded and stored as there are (build_beyond.c).
  */
-#include "code/build.h"
+#include "code/build_parts.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* Expressions: of indices; of values, in scalars or in vectors; and the conditions among both. See
- * build.h.
+ * build_parts.h.
  *
  * An index becomes a sum of terms, constants folded: c*3136 + h*56 + kh*56 + w + kw - 57. What is no
  * sum (quotients, remainders, loads of indices) is a term of its own. Loops count in 64 bits. An
@@ -9,7 +9,7 @@
  * Within a vec loop an expression is uniform (a scalar, which the operations on vectors accept), a
  * vector, or made of lanes that a loop must gather into a vector before the statement.
  */
-#include "code/build.h"
+#include "code/build_parts.h"
 
 static const struct px_node *node_of(const struct builder *b, int expr) {
   return &b->px->nodes.data[expr];

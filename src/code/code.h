@@ -1,14 +1,26 @@
 /* Code as data: one function as a tree of statements, between a bound schedule and a language.
  *
- * build.h makes it from a bound schedule, code_simplify.c and code_dead.c drop what has no effect,
- * code_borders.c splits loops at the borders of images, code_permute.c turns lanes that are gathered
- * into vectors that are permuted, code_pieces.c those that are set piece by piece into loads,
- * code_transpose.c those that are stored across into ones that are not, code_promote.c adds up in
- * variables what a loop adds to memory, code_sums.c divides long sums into blocks, code_gathers.c,
- * code_loads.c and code_common.c name what gathers, loads and indices have in common, code_verify.c
- * checks it, src/emit prints it.
- * Nothing here belongs to one language: names are wishes that a printer makes free in its own,
- * memory is asked for by a statement, parallel loops are marked.
+ * build.h makes the tree from a bound schedule, the passes of pipeline.c change it in this order, code_verify.c
+ * checks it, and src/emit prints it as C. `canvas compile FILE --after PASS -o -` shows the tree after a pass.
+ *
+ *     build                 loops, guards, buffers and statements as the schedule says
+ *     simplify              code_simplify.c: constant folding; statements without effect are dropped
+ *     partition-loops       code_borders.c: loops are split where an index condition changes its value
+ *     drop-dead-code        code_dead.c: assignments to variables that nobody reads
+ *     share-gathers         code_gathers.c: a vector that several statements gather is gathered once
+ *     permute-gathers       code_gathers.c: strided gathers become vector loads and permutations
+ *     split-lanes           code_borders.c: a gather at a padding boundary is split into load and zeros
+ *     join-pieces           code_pieces.c: a vector that is set piece by piece becomes one load
+ *     transpose             code_transpose.c: scattered stores become transpositions in registers
+ *     drop-dead-code-again  code_dead.c: what the passes since then left unused
+ *     share-divisions       code_remainders.c: one division for a quotient and its remainder
+ *     promote-sums          code_promote.c: scalar promotion of sums in memory
+ *     block-sums            code_sums.c: long sums in blocks, for a smaller rounding error
+ *     share-loads           code_loads.c: common partial loads get a name
+ *     share-indices         code_common.c: common subexpressions of indices get a name
+ *
+ * Nothing here belongs to one language: names are hints, which a printer makes unique; buffers are allocated by
+ * a statement; parallel loops carry a mark.
  *
  * Expressions share the operations of programs (enum px_op) and have a type: an element and a number
  * of lanes. Three element types meet in a stage: what is stored in memory, what is computed with
@@ -239,19 +251,19 @@ int code_substitute(struct code *c, int expr, int counter, int64_t value);
 void code_simplify(struct code *c);
 
 /* code_borders.c: the same, loops split where conditions of indices change. */
-void code_split_borders(struct code *c);
+void code_partition_loops(struct code *c);
 /* The same, lanes that load and lanes that do not in loops of their own: nothing is gathered by one loop
  * any more. */
-void code_part_lanes(struct code *c);
+void code_split_lanes(struct code *c);
 
 /* code_remainders.c: the same, remainders and quotients of what is read by one division. */
-void code_join_remainders(struct code *c);
+void code_share_divisions(struct code *c);
 
 /* code_promote.c: the same, what a loop adds to places in memory that do not move summed up in variables. */
 void code_promote_sums(struct code *c);
 
 /* code_sums.c: the same, sums of many steps in levels, with a smaller error. */
-void code_shorten_sums(struct code *c);
+void code_block_sums(struct code *c);
 
 /* code_pieces.c: the same, vectors that are set piece by piece from memory loaded at once; whether there were
  * any. */
@@ -274,19 +286,19 @@ int code_permuted(struct code *c, int element, int counter, int lanes);
 bool code_permute_gathers(struct code *c);
 
 /* code_dead.c: the same without what is computed though nobody reads it; whether there was any. */
-bool code_drop_dead(struct code *c);
+bool code_drop_dead_code(struct code *c);
 
 /* code_gathers.c: the same, vectors that are gathered several times gathered once; whether there were
  * any. */
-bool code_gather_once(struct code *c);
+bool code_share_gathers(struct code *c);
 
 /* code_loads.c: the same with names for loads of the first lanes that stand several times. */
-void code_name_loads(struct code *c);
+void code_share_loads(struct code *c);
 /* Whether an assignment below the statement is to the variable, or to elements of it. */
 bool code_writes(const struct code *c, int parent, int variable);
 
 /* code_common.c: the same with names for what indices have in common. */
-void code_name_common(struct code *c);
+void code_share_indices(struct code *c);
 
 /* code_verify.c: every rule of a tree; the message names `pass`, which made it. */
 canvas_status code_verify(canvas_context *ctx, const struct code *c, const char *pass);

@@ -694,7 +694,7 @@ static void settle_nests(struct splitter *s) {
   mem_free(nests.data);
 }
 
-void code_split_borders(struct code *c) {
+void code_partition_loops(struct code *c) {
   struct splitter s = {.c = c};
   if (!has_choices(c)) return;
   facts_open(&s.facts, c);
@@ -703,7 +703,7 @@ void code_split_borders(struct code *c) {
   code_simplify(c);
 }
 
-void code_part_lanes(struct code *c) {
+void code_split_lanes(struct code *c) {
   struct splitter s = {.c = c};
   if (!has_choices(c)) return;
   facts_open(&s.facts, c);

@@ -592,7 +592,7 @@ static void name_in_children(struct finder *f, int parent) {
   }
 }
 
-void code_name_common(struct code *c) {
+void code_share_indices(struct code *c) {
   struct finder *f = mem_alloc(sizeof *f);
   f->c = c;
   facts_open(&f->facts, c);

@@ -141,7 +141,7 @@ static void find_unread(struct dead *d, int parent) {
   }
 }
 
-bool code_drop_dead(struct code *c) {
+bool code_drop_dead_code(struct code *c) {
   struct dead d = {.c = c,
                    .reads = mem_alloc((size_t)c->variables.count * sizeof(uint64_t) + 1),
                    .here = mem_alloc((size_t)c->variables.count * sizeof(bool) + 1)};

@@ -214,7 +214,7 @@ static void gather_in(struct gathers *g, int parent) {
   g->around -= names;
 }
 
-bool code_gather_once(struct code *c) {
+bool code_share_gathers(struct code *c) {
   struct gathers g = {.c = c, .first = c->variables.count};
   gather_in(&g, 0);
   return g.changed;

@@ -149,6 +149,6 @@ static void name_in(struct loads *l, int parent) {
   l->around -= names;
 }
 
-void code_name_loads(struct code *c) {
+void code_share_loads(struct code *c) {
   name_in(&(struct loads){.c = c, .first = c->variables.count}, 0);
 }

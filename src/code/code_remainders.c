@@ -41,7 +41,7 @@ static bool join(struct code *c, struct affine_term *remainder, struct affine_te
   return true;
 }
 
-void code_join_remainders(struct code *c) {
+void code_share_divisions(struct code *c) {
   for (int i = 0; i < c->exprs.count; i++) {
     const struct code_expr e = c->exprs.data[i]; /* a copy: the array may move */
     if (e.op != CODE_SUM || e.type.element != CODE_INDEX) continue;

@@ -305,7 +305,7 @@ static void shorten_in(struct code *c, int parent) {
   }
 }
 
-void code_shorten_sums(struct code *c) {
+void code_block_sums(struct code *c) {
   int at = c->at;
   shorten_in(c, 0);
   c->at = at;

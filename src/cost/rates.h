@@ -1,7 +1,7 @@
 /* What one thread of a machine does in a cycle: the numbers of the cost model.
  *
  * They are measured once per machine, compiler and version of Canvas, in about a second, by code that is
- * compiled as candidates are (rates_measure.c), and kept in the cache beside compiled code. Where there is
+ * compiled as candidates are (rates_probes.c), and kept in the cache beside compiled code. Where there is
  * no compiler, and for a machine that is not this one, they are what its text makes likely.
  */
 #ifndef CANVAS_COST_RATES_H

@@ -1,4 +1,4 @@
-/* The predicted time of a bound schedule: see cost.h. */
+/* The predicted time of a bound schedule: see schedule_cost.h. */
 #include "cost/schedule_cost.h"
 
 #include <math.h>

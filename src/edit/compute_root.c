@@ -1,4 +1,4 @@
-/* What is to be copied whole is computed whole. See compute_root.h. */
+/* Computes a stage whole, at the root of the schedule. See compute_root.h. */
 #include "edit/compute_root.h"
 
 #include "edit/schedule_edit.h"
@@ -15,13 +15,14 @@ static int root_in(const struct loop_tree *tree, int node) {
   return node;
 }
 
-/* The child of the root in which both stages are; -1. */
+/* The child of the root that contains both stages; -1. */
 static int shared_root(const struct loop_tree *tree, int tensor, int other) {
   int a = leaf_in(tree, tensor), b = leaf_in(tree, other);
   return a >= 0 && b >= 0 && root_in(tree, a) == root_in(tree, b) ? root_in(tree, a) : -1;
 }
 
-/* The stage, and first what it reads, leaves the loops that it shares with the consumer. */
+/* Moves the stage, and first the stages that it loads, out of the loops that it shares with the
+ * consumer. */
 static canvas_status move_out(canvas_context *ctx, struct loop_tree **tree, int tensor,
                               int consumer) {
   const struct program *p = (*tree)->program;
@@ -32,7 +33,8 @@ static canvas_status move_out(canvas_context *ctx, struct loop_tree **tree, int 
   struct loop_tree *moved;
   int stage = loop_tree_stage(*tree, tensor);
   canvas_status status = edit_move(ctx, *tree, stage, 0, before, &moved);
-  if (status != CANVAS_OK) { /* a layout or a scope of what was kept between the loops */
+  if (status !=
+      CANVAS_OK) { /* the buffer's layout or scope may only fit the old place: drop them */
     TRY(edit_buffer(ctx, *tree, stage, 0, NULL, SCOPE_AUTO, &moved));
     loop_tree_free(*tree);
     *tree = moved;

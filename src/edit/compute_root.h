@@ -1,5 +1,6 @@
-/* A stage that is computed within the loops of its consumers is computed before them, in loops of its own at
- * the root, and so is what it reads: a copy of all of it can stand between.
+/* Moves a stage out of the loops of its consumers into own loops at the root, as Halide's
+ * compute_root, and so the stages that it loads. A copy of the whole stage can then stand in
+ * between.
  *
  *     i, k =>            i, k =>
  *         @E = i, k  ->      @E = i, k
@@ -11,7 +12,7 @@
 
 #include "bind/loop_tree.h"
 
-/* *out is bound for the same program and machine, and yours. */
+/* *out is bound for the same program and machine, and owned by the caller. */
 canvas_status schedule_compute_root(canvas_context *ctx, const struct loop_tree *tree, int tensor,
                                     struct loop_tree **out);
 

@@ -21,7 +21,7 @@ static const char *level_name(const struct loop_tree *tree, int level) {
 
 /* ---- tidying ------------------------------------------------------------------------------- */
 
-/* A stage inside names the level. */
+/* Whether a stage inside the node is indexed by the level. */
 bool change_names(const struct schedule *s, int node, int level) {
   const struct schedule_node *n = &s->nodes.data[node];
   for (int i = 0; n->kind == NODE_LEAF && i < n->leaf.axes.count; i++)
@@ -32,7 +32,7 @@ bool change_names(const struct schedule *s, int node, int level) {
   return false;
 }
 
-/* The level of `to` that stands for a level of `from`. */
+/* The level of `to` with the name of a level of `from`; added if it is new. */
 static int copy_level(struct schedule *to, const struct schedule *from, int level) {
   const struct level *old = &from->levels.data[level];
   int at = schedule_find_level(to, old->name);
@@ -68,7 +68,8 @@ static void copy_leaf(struct schedule *to, const struct schedule *from, int node
                                                      strlen(old->layout.data[i])));
 }
 
-/* The members that a stage inside has a use for; the node to put the children under. */
+/* Copies the members of a loop that index a stage inside. Returns the node to put the children
+ * under. */
 static int copy_loop(struct schedule *to, const struct schedule *from, int node, int parent) {
   const struct schedule_loop *old = &from->nodes.data[node].loop;
   struct schedule_loop loop = {.marks = old->marks, .prefetch = old->prefetch};
@@ -90,7 +91,8 @@ static void copy_children(struct schedule *to, const struct schedule *from, int 
       copy_children(to, from, child, copy_loop(to, from, child, parent));
 }
 
-/* What is left of a changed copy, which is freed: loops with stages, levels with loops. */
+/* Returns the copy without loops that hold no stage and levels that have no loop; frees
+ * `changed`. */
 struct schedule *change_tidy(struct schedule *changed) {
   struct schedule *s = schedule_new(changed->name);
   copy_children(s, changed, 0, 0);
@@ -112,7 +114,7 @@ static canvas_status finish(canvas_context *ctx, const struct loop_tree *tree,
   return CANVAS_OK;
 }
 
-/* Drops the copy and says why. */
+/* Frees the copy and passes the failure on. */
 static canvas_status abandon(struct schedule *s, canvas_status status) {
   schedule_free(s);
   return status;
@@ -120,7 +122,7 @@ static canvas_status abandon(struct schedule *s, canvas_status status) {
 
 /* ---- split --------------------------------------------------------------------------------- */
 
-/* A level NAME_i, NAME_ii, ... that is not there yet. */
+/* Adds a level NAME_i, NAME_ii, ... with a name that is free; -1 if the name gets too long. */
 static int inner_level(struct schedule *s, int level) {
   char name[SCHEDULE_NAME + 1];
   int length = snprintf(name, sizeof name, "%s_i", s->levels.data[level].name);
@@ -131,7 +133,7 @@ static int inner_level(struct schedule *s, int level) {
   return length > SCHEDULE_NAME || schedule_find_level(s, name) >= 0 ? -1 : schedule_level(s, name);
 }
 
-/* Puts `inner` after `level`; false if there is no room. */
+/* Inserts `inner` after `level`; false if the list is full. */
 static bool insert_after(int *levels, int *count, int most, int level, int inner) {
   for (int i = 0; i < *count; i++) {
     if (levels[i] != level) continue;
@@ -144,7 +146,8 @@ static bool insert_after(int *levels, int *count, int most, int level, int inner
   return true;
 }
 
-/* The axis that was the level's own name has it still. */
+/* Splits the level in the axes of a leaf. An axis without a name keeps the name of its first
+ * level. */
 static bool split_axes(struct schedule *s, struct schedule_leaf *leaf, int level, int inner) {
   for (int i = 0; i < leaf->axes.count; i++) {
     struct schedule_axis *axis = &leaf->axes.data[i];
@@ -173,7 +176,7 @@ static bool holds(const struct schedule_loop *loop, int level) {
   return false;
 }
 
-/* Puts a loop between a node and its children. */
+/* Inserts a loop between a node and its children. */
 static void insert_below(struct schedule *s, int node, int level, unsigned marks) {
   int at = schedule_add_loop(s, node, level, marks);
   struct schedule_node *outer = node_at(s, node), *inner = node_at(s, at);
@@ -231,7 +234,8 @@ canvas_status edit_split(canvas_context *ctx, const struct loop_tree *tree, int 
 
 /* ---- merge --------------------------------------------------------------------------------- */
 
-/* Takes `inner` out of a list in which it follows `outer`; false if only one is there, or apart. */
+/* Removes `inner` from a list in which it follows `outer`; false if only one is there, or not
+ * adjacent. */
 static bool join(int *levels, int *count, int outer, int inner) {
   int at = -1, before = -1;
   for (int i = 0; i < *count; i++) {
@@ -260,7 +264,7 @@ static bool merge_leaf(struct schedule *s, struct schedule_leaf *leaf, int outer
   return true;
 }
 
-/* Takes the one child of a node away, and leaves the child's children there. */
+/* Removes the only child of a node; the child's children move up. */
 static void drop_child(struct schedule *s, int node) {
   int child = node_at(s, node)->first;
   node_at(s, node)->first = node_at(s, child)->first;
@@ -284,7 +288,8 @@ static bool merge_loop(struct schedule *s, int node, int outer, int inner) {
   return true;
 }
 
-/* Parents stand before their children in the array only by chance: outer loops first. */
+/* Merges outer loops first. The walk follows the tree, since the array of nodes is in no fixed
+ * order. */
 static bool merge_nodes(struct schedule *s, int node, int outer, int inner) {
   if (is_loop(s, node) && !merge_loop(s, node, outer, inner)) return false;
   if (node_at(s, node)->kind == NODE_LEAF)
@@ -326,7 +331,7 @@ canvas_status edit_reorder(canvas_context *ctx, const struct loop_tree *tree, in
 
 /* ---- groups -------------------------------------------------------------------------------- */
 
-/* Members of two loops that follow each other, in one; 0 if there are too many. */
+/* Appends the members of loop y to loop x; 0 if there are too many. */
 static int join_members(struct schedule_loop *x, const struct schedule_loop *y) {
   if (x->count + y->count > GROUP_MOST) return 0;
   for (int i = 0; i < y->count; i++) x->level[x->count++] = y->level[i];
@@ -365,7 +370,7 @@ static bool is_around(const struct schedule *s, int outer, int node) {
   return node == outer;
 }
 
-/* The outermost loop in which the stage stands alone, or its leaf. */
+/* The outermost loop that contains only this stage; the leaf itself if there is none. */
 static int alone(const struct schedule *s, int node) {
   for (;;) {
     int parent = s->nodes.data[node].parent;
@@ -405,7 +410,7 @@ static bool is_open(const struct schedule *s, int node, int level) {
   return false;
 }
 
-/* A node for what is left of an old loop in the new place; nested in `node`, or the first. */
+/* Adds a copy of the loop as the last child of `node`; with node -1, detached. */
 int change_open_again(struct schedule *s, const struct schedule_loop *loop, int node) {
   int at = schedule_add_loop(s, 0, loop->level[0], loop->marks);
   node_at(s, at)->loop = *loop;
@@ -414,11 +419,13 @@ int change_open_again(struct schedule *s, const struct schedule_loop *loop, int 
   return at;
 }
 
+/* The new loops of a moved stage. */
 struct nest {
-  int top, node; /* -1: no loop yet */
+  int top, node; /* the outermost and the innermost; -1: none yet */
 };
 
-/* A loop of the stage's old path in its new nest: the members it needs and is not given. */
+/* Copies a loop of the stage's old path into its new nest: the members that index the stage and are
+ * not around the new place. `keep`: with its marks. */
 static void carry_loop(struct schedule *s, int leaf, int old, bool keep, int parent,
                        struct nest *nest) {
   const struct schedule_loop from = node_at(s, old)->loop;
@@ -437,7 +444,8 @@ static void carry_loop(struct schedule *s, int leaf, int old, bool keep, int par
   if (nest->top < 0) nest->top = nest->node;
 }
 
-/* Outer loops first. `top`: from there on the stage was alone. */
+/* Copies all loops of the old path, outer ones first. Inside `top` the stage was alone: those loops
+ * keep their marks. */
 static void carry_loops(struct schedule *s, int leaf, int old, int top, int parent,
                         struct nest *nest) {
   if (old <= 0) return;

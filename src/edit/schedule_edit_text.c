@@ -1,4 +1,4 @@
-/* Edits of a bound schedule as text: a row for each. See schedule_edit_text.h. */
+/* Parses edits of a bound schedule; one row per edit. See schedule_edit_text.h. */
 #include "edit/schedule_edit_text.h"
 
 #include <string.h>
@@ -27,7 +27,7 @@ static bool is_above(const struct editor *e, int node, int below) {
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* The split of this name. */
+/* Parses the name of a loop; returns its level. */
 static canvas_status read_level(struct editor *e, int *level) {
   const struct schedule *s = e->tree->schedule;
   const struct token t = e->lx.token;
@@ -57,7 +57,7 @@ static bool has_level(const struct schedule_node *n, int level) {
   return false;
 }
 
-/* LOOP, or LOOP of STAGE: the one loop of that name, around that stage. */
+/* Parses `LOOP` or `LOOP of STAGE`: the only loop of that name (around that stage). */
 static canvas_status read_loop(struct editor *e, int *node) {
   const struct token t = e->lx.token;
   int level, stage = -1, found = 0;
@@ -177,7 +177,7 @@ static canvas_status extent(struct editor *e) {
   return edit_extent(e->ctx, e->tree, level, kind, number, e->out);
 }
 
-/* The child of `parent` that the stage stands in. */
+/* Parses the name of a stage; returns the child of `parent` that contains it. */
 static canvas_status read_before(struct editor *e, int parent, int *before) {
   const struct token t = e->lx.token;
   int stage;
@@ -199,7 +199,7 @@ static canvas_status move(struct editor *e) {
   return edit_move(e->ctx, e->tree, stage, parent, before, e->out);
 }
 
-/* An axis of the stage, or a loop. */
+/* Parses the name of an axis of the stage, or of a loop. */
 static canvas_status read_axis(struct editor *e, int stage, const char **name) {
   const struct program_tensor *t = &e->tree->program->tensors.data[e->tree->stages[stage].tensor];
   int level;

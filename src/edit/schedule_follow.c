@@ -1,4 +1,7 @@
-/* Schedules that follow an edit of their program. See schedule_follow.h. */
+/* Schedules that follow an edit of their program. See schedule_follow.h.
+ *
+ * Some edits are tried twice: first with vector loops, tiles at their consumer and the loops of the
+ * inlined stage; if that does not bind, without. */
 #include "edit/schedule_follow.h"
 
 #include <stdio.h>
@@ -15,10 +18,9 @@ struct follower {
   const struct loop_tree *tree; /* of the program before the edit */
   struct change change;
   const struct program *edited;
-  struct schedule *s; /* the copy */
-  /* First try: lanes of partial sums are marked, tiles stand where they are read, a copy that sums has the
-   * loops of what it copied. */
-  bool first_try;
+  struct schedule *s; /* the copy that is changed */
+  bool first_try;     /* try vector lanes (rfactor), tiles at their consumer (overlap), the loops of
+                         the inlined stage (inline); the second try does without */
 };
 
 static struct schedule_node *node_at(const struct follower *f, int node) {
@@ -35,7 +37,7 @@ static const char *keep(struct follower *f, const char *name) {
 
 /* ---- names ---------------------------------------------------------------------------------- */
 
-/* A level that is not there yet: the axis, or the stage and the axis and as many _ as it takes. */
+/* Adds a level with a free name: AXIS, or STAGE_AXIS with as many `_` appended as it takes. */
 static int fresh_level(struct follower *f, const char *stage, const char *axis) {
   char name[2 * SCHEDULE_NAME + 2];
   int length = snprintf(name, sizeof name, "%s", axis);
@@ -54,14 +56,15 @@ static void cover(struct follower *f, int leaf, const char *axis, int level) {
   a->level[a->count++] = level;
 }
 
-/* ---- stages that are new ---------------------------------------------------------------------- */
+/* ---- new stages
+ * ------------------------------------------------------------------------------- */
 
 static int root_of(const struct follower *f, int node) {
   while (node_at(f, node)->parent > 0) node = node_at(f, node)->parent;
   return node;
 }
 
-/* The tensor in loops of its own at the root, before the node there. */
+/* Adds the tensor in own loops at the root, before node `before`. */
 static void add_plain(struct follower *f, int tensor, int before) {
   const struct program_tensor *t = &f->edited->tensors.data[tensor];
   int level[PROGRAM_AXES], node = 0, top = -1, axes = t->rank + t->reductions;
@@ -78,7 +81,7 @@ static void add_plain(struct follower *f, int tensor, int before) {
   change_attach(f->s, top, 0, before);
 }
 
-/* The first node of the root that has a consumer of the edited program's tensor in it. */
+/* The first child of the root that contains a consumer of a tensor of the edited program. */
 static int first_consumer(const struct follower *f, int tensor) {
   for (int child = node_at(f, 0)->first; child >= 0; child = node_at(f, child)->next)
     for (int i = 0; i < f->tree->count; i++) {
@@ -91,14 +94,15 @@ static int first_consumer(const struct follower *f, int tensor) {
   return -1;
 }
 
-/* ---- a stage that takes another one's place ----------------------------------------------------- */
+/* ---- a stage that takes the place of another one
+ * ------------------------------------------------ */
 
 static int leaf_of(const struct follower *f) {
   return f->tree->stages[loop_tree_stage(f->tree, f->change.tensor)].node;
 }
 
-/* Loops of the stage from `start` on that do not reduce, opened anew in `node`; the innermost. `lanes`:
- * a level that has a loop outside the vectors among them, or innermost; -1. */
+/* Copies the loops of the stage from step `start` on that do not reduce; returns the innermost. The
+ * level `lanes` (-1: none) gets a loop just outside the vector loop, or innermost. */
 static int open_own(struct follower *f, const struct bound_stage *stage, int start, int lanes,
                     int *top) {
   int node = -1;
@@ -107,7 +111,7 @@ static int open_own(struct follower *f, const struct bound_stage *stage, int sta
     struct schedule_loop loop = {.count = 0};
     if (i < stage->steps && stage->path[i].axis >= 0 && stage_spatial(f->tree, stage, i)) {
       const struct schedule_loop *old =
-          &f->tree->schedule->nodes.data[stage->path[i].node].loop; /* as it was */
+          &f->tree->schedule->nodes.data[stage->path[i].node].loop; /* before the edit */
       loop.level[loop.count++] = stage->path[i].level;
       if (old->count == 1) loop.marks = old->marks & (LOOP_VEC | LOOP_UNROLL);
     }
@@ -126,7 +130,7 @@ static int open_own(struct follower *f, const struct bound_stage *stage, int sta
   return node;
 }
 
-/* A leaf for the changed stage after what computes what it reads, which has its old place. */
+/* Adds a leaf for the changed stage behind the new stage, which takes its old place. */
 static void add_after(struct follower *f, int lanes) {
   const struct bound_stage *stage = &f->tree->stages[loop_tree_stage(f->tree, f->change.tensor)];
   const struct program_tensor *t = old_tensor(f);
@@ -161,14 +165,15 @@ static bool has_level(const struct schedule_loop *loop, int level, int *at) {
   return false;
 }
 
-/* ---- partial sums ---------------------------------------------------------------------------- */
+/* ---- rfactor: partial reductions ------------------------------------------------------------- */
 
-/* The levels of the axis that is split: the last one has as many steps as there are partial sums. */
+/* Whether the innermost level of the split axis already has as many iterations as there are
+ * lanes. */
 static bool splits_already(const struct follower *f, const struct schedule_axis *axis) {
   return axis->count > 1 && f->tree->extents[axis->level[axis->count - 1]] == f->change.lanes;
 }
 
-/* Another stage within the node names the level. */
+/* Whether another stage inside the node is indexed by the level. */
 static bool others_name(const struct follower *f, int node, int level) {
   for (int i = 0; i < f->tree->count; i++) {
     int leaf = f->tree->stages[i].node, at = leaf;
@@ -179,7 +184,8 @@ static bool others_name(const struct follower *f, int node, int level) {
   return false;
 }
 
-/* A level that no other stage is reduced or counted by: another one where loops elsewhere have it. */
+/* The level of the split axis if no other stage uses it. Otherwise a new level takes its place in
+ * this stage's loop, unless a stage inside that loop uses the old one. */
 static int own_level(struct follower *f, int leaf) {
   const struct program_axis *k = &old_tensor(f)->axes[f->change.axis];
   int level = node_at(f, leaf)->leaf.axes.data[f->change.axis].level[0], node = leaf, at = 0;
@@ -197,8 +203,8 @@ static int own_level(struct follower *f, int leaf) {
   return own;
 }
 
-/* `k` of one level becomes k, k_i:16 wherever that level stands; where the sizes do not divide, what else
- * it is a part of has a condition. */
+/* Splits level k into k, k_i:16 wherever it occurs. If 16 does not divide the extent, other axes
+ * with that level get a mask. */
 static int split_level(struct follower *f, int level, int64_t extent) {
   int64_t lanes = f->change.lanes;
   const char *name = f->edited->tensors.data[program_find(f->edited, f->change.name)]
@@ -214,7 +220,7 @@ static int split_level(struct follower *f, int level, int64_t extent) {
   return change_split(f->s, level, inner) ? inner : -1;
 }
 
-/* The loop of the lanes goes as far in as loops stand in one another. */
+/* Interchanges the lane loop inwards through perfectly nested loops, up to a vector loop. */
 static void sink(struct follower *f, int leaf, int level) {
   int node = node_at(f, leaf)->parent;
   while (node > 0 &&
@@ -232,7 +238,8 @@ static void sink(struct follower *f, int leaf, int level) {
   if (node > 0) node_at(f, node)->loop.marks = f->first_try ? LOOP_VEC : 0;
 }
 
-/* Its axes, with the lanes as the last of its own, and without them in what it reduces. */
+/* Gives the stage the axis of lanes as its last own axis, and takes the lanes from the
+ * reduction. */
 static void change_axes(struct follower *f, int leaf, int lanes) {
   const struct program_tensor *t =
       &f->edited->tensors.data[program_find(f->edited, f->change.name)];
@@ -270,10 +277,10 @@ static canvas_status follow_rfactor(canvas_context *ctx, struct follower *f) {
   return CANVAS_OK;
 }
 
-/* ---- tiles that overlap ---------------------------------------------------------------------- */
+/* ---- overlap: tiles with a halo -------------------------------------------------------------- */
 
-/* The first levels of the consumer's axis, so many that the others are one tile; a level of one tile is
- * split off where the axis has one; 0: there are none. */
+/* The number of outer levels of the consumer's axis whose inner levels make one tile. If the axis
+ * has a single level, a level of one tile is split off. 0 if the levels do not fit. */
 static int tile_levels(struct follower *f, int leaf, int own) {
   const struct schedule_axis *axis = &node_at(f, leaf)->leaf.axes.data[own];
   int64_t inner = 1, tile = f->change.window.tile, extent = f->tree->extents[axis->level[0]];
@@ -293,7 +300,7 @@ static int tile_levels(struct follower *f, int leaf, int own) {
   return change_split(f->s, level, added) ? 1 : 0;
 }
 
-/* The innermost loop around the leaf that has one of the axis's first levels. */
+/* The innermost loop around the leaf over one of the axis's first `levels` levels. */
 static int loop_around(const struct follower *f, int leaf, int own, int levels) {
   const struct schedule_axis *axis = &node_at(f, leaf)->leaf.axes.data[own];
   int at;
@@ -303,8 +310,8 @@ static int loop_around(const struct follower *f, int leaf, int own, int levels) 
   return 0;
 }
 
-/* The loop goes as far out as loops stand in one another, so that tiles are not computed again for each
- * step of others; the outermost stays parallel. */
+/* Interchanges the loop outwards through perfectly nested loops, so that other loops do not
+ * recompute tiles. The outermost loop stays parallel. */
 static int rise(struct follower *f, int node) {
   for (int above; (above = node_at(f, node)->parent) > 0; node = above) {
     struct schedule_loop *x = &node_at(f, above)->loop, *y = &node_at(f, node)->loop, old = *x;
@@ -317,7 +324,7 @@ static int rise(struct follower *f, int node) {
   return node;
 }
 
-/* All of the last axis of the stage was one vec loop. */
+/* Whether one vector loop covered the whole last axis of the stage. */
 static bool has_vector(const struct follower *f) {
   int at = loop_tree_stage(f->tree, f->change.tensor), last = old_tensor(f)->rank - 1;
   if (at < 0 || last < 0 || last == f->change.window.axis) return false;
@@ -326,8 +333,8 @@ static bool has_vector(const struct follower *f) {
   return step && step->axis == last && step->extent == old_tensor(f)->axes[last].size;
 }
 
-/* A tile in loops of its own where the loops over tiles of its consumer stand, or with `levels` 0 all of
- * them at the root. */
+/* Adds the stage of tiles in own loops inside the consumer's loop over tiles; with `levels` 0 all
+ * tiles at the root. */
 static void add_tile(struct follower *f, int consumer, int own, int levels) {
   int tensor = program_find(f->edited, f->change.name);
   const struct program_tensor *t = &f->edited->tensors.data[tensor];
@@ -336,7 +343,7 @@ static void add_tile(struct follower *f, int consumer, int own, int levels) {
   bool vector = levels && has_vector(f);
   while (levels && node_at(f, before)->parent != parent) before = node_at(f, before)->parent;
   for (int i = levels > 0; i < t->rank + t->reductions + vector; i++) {
-    bool inner = i == t->rank + t->reductions; /* the vector, after what reduces */
+    bool inner = i == t->rank + t->reductions; /* the vector loop, inside the reductions */
     int axis = inner ? t->rank - 1 : i;
     if (vector && i == t->rank - 1) continue;
     level[axis] = fresh_level(f, t->name, t->axes[axis].name);
@@ -375,7 +382,8 @@ static canvas_status follow_overlap(canvas_context *ctx, struct follower *f) {
   return CANVAS_OK;
 }
 
-/* ---- a copy that sums in the place of what it copied ------------------------------------------- */
+/* ---- inline: a copy that reduces in the place of the stage it copied
+ * --------------------------- */
 
 /* The only consumer of the tensor. */
 static int only_consumer(const struct program *p, int tensor) {
@@ -384,7 +392,7 @@ static int only_consumer(const struct program *p, int tensor) {
   return consumer;
 }
 
-/* The tensor's axis that the axis of its copy is; -1. */
+/* The axis of the copied tensor that this axis of its copy indexes; -1. */
 static int copied_axis(const struct program *p, int copy, int axis) {
   const struct px_node *load = &p->nodes.data[p->tensors.data[copy].body];
   for (int i = 0; i < p->tensors.data[load->tensor].rank; i++) {
@@ -394,7 +402,7 @@ static int copied_axis(const struct program *p, int copy, int axis) {
   return -1;
 }
 
-/* Every axis of either is one of the other, all of it or its first places. */
+/* Whether the axes of the copy and of the tensor correspond one to one (sizes may differ). */
 static bool copies_axes(const struct program *p, int copy, int tensor) {
   int rank = p->tensors.data[copy].rank;
   for (int i = 0; i < rank; i++)
@@ -407,7 +415,7 @@ static void name_axis(struct follower *f, struct schedule_axis *axis, const char
   axis->axis = plain ? NULL : keep(f, name);
 }
 
-/* The copy takes the loops of the stage. */
+/* The copy takes the place and the loops of the inlined stage. */
 static void take_loops(struct follower *f, int copy, int to) {
   const struct program_tensor *y = &f->change.from->tensors.data[copy];
   struct schedule_leaf *leaf = &node_at(f, leaf_of(f))->leaf, *old = &node_at(f, to)->leaf;
@@ -424,7 +432,8 @@ static void take_loops(struct follower *f, int copy, int to) {
   change_detach(f->s, to);
 }
 
-/* The loops of what the stage reduces stand in those of the copy, which are no vectors then. */
+/* The copy keeps its loops, which are no vector loops any more, and the reduction loops of the
+ * inlined stage go inside. */
 static void take_sum(struct follower *f, int to) {
   const struct bound_stage *stage = &f->tree->stages[loop_tree_stage(f->tree, f->change.tensor)];
   int from = leaf_of(f), node = node_at(f, to)->parent;
@@ -443,7 +452,8 @@ static void take_sum(struct follower *f, int to) {
   change_detach(f->s, from);
 }
 
-/* A vector may have more lanes than there are places. Where it goes, its level has as many as it needs. */
+/* A masked vector loop may be longer than its axis. Without the vector mark its level gets the
+ * extent that the axis needs. */
 static void open_vectors(struct follower *f) {
   const struct bound_stage *stage = &f->tree->stages[loop_tree_stage(f->tree, f->change.tensor)];
   for (int i = 0; i < stage->steps; i++) {
@@ -466,7 +476,8 @@ static void follow_inline(struct follower *f) {
     take_sum(f, f->tree->stages[stage].node);
 }
 
-/* ---- the whole --------------------------------------------------------------------------------- */
+/* ---- all edits
+ * --------------------------------------------------------------------------------- */
 
 static canvas_status change_schedule(canvas_context *ctx, struct follower *f) {
   switch (f->change.kind) {
@@ -491,8 +502,8 @@ static canvas_status change_schedule(canvas_context *ctx, struct follower *f) {
   }
 }
 
-/* A stage that the schedule leaves out, because no output needs it, is left out after the edit too, and so
- * is a copy of it. */
+/* Whether the schedule contains the edited stage. Stages that no output needs are left out; their
+ * copies are left out, too. */
 static bool concerns(const struct follower *f) {
   if (f->change.kind == CHANGE_TYPE) return false;
   if (f->change.kind == CHANGE_OVERLAP) return loop_tree_stage(f->tree, f->change.consumer) >= 0;
@@ -514,7 +525,8 @@ static canvas_status follow(canvas_context *ctx, struct follower *f, struct sche
   return CANVAS_OK;
 }
 
-/* Tries one after the other; the last one says why not. */
+/* Tries with first_try, if the edit has two ways, then without; the last try reports its
+ * failure. */
 static canvas_status try_all(canvas_context *ctx, struct follower *f, struct schedule **out) {
   enum change_kind kind = f->change.kind;
   bool twice = kind == CHANGE_RFACTOR || kind == CHANGE_OVERLAP || kind == CHANGE_INLINE;
@@ -534,7 +546,8 @@ static canvas_status follow_edited(canvas_context *ctx, struct follower *f, stru
   return status;
 }
 
-/* One tensor is changed, whose loops say what the loops of the new stage are. */
+/* Only edits of one tensor have a schedule that follows: its loops determine those of the new
+ * stage. */
 static canvas_status can_follow(canvas_context *ctx, const struct change *c) {
   int inlined = 0;
   for (int i = 0; i < c->from->tensors.count; i++) inlined += c->inlined[i];

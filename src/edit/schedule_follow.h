@@ -1,26 +1,27 @@
-/* The schedule of a program that was edited (rewrite/program_edit.h): what it said of the stages that
- * are left, and a place for those that are new.
+/* Adapts a schedule to an edit of its program (rewrite/program_edit.h): remaining stages keep their
+ * loops, and new stages get a place.
  *
- *     cache Y as CC        CC stands where Y did; Y, a copy, in loops of its own after it
- *     cache X in Y as XC   XC stands at the root before Y; pack W as WP: before the first consumer
- *                          where these compute X themselves, X stands at the root before that
- *     inline P             P is gone; a copy Y of a P that reduces has the loops of P, or, where these
- *                          do not fit its axes, those of P that reduce within its own
- *     rfactor Y k 16 as YP YP stands where Y did, its lanes a loop of 16 within k; Y, which adds them
- *                          up, after the loops that reduced. Both loops over the lanes are vectors
- *                          where nothing around or in them forbids it
- *     overlap P in Y h 8 as PO
- *                          PO stands in Y's loop over tiles of 8, which is made if there is none, and
- *                          P is gone if only Y read it; where that cannot be, PO is at the root
- *     winograd Y 4         none: the loops of Y are none of its transforms
+ *   cache Y as CC         CC takes the place of Y; the copy Y gets own loops after it
+ *   cache X in Y as XC    XC goes to the root before Y. If Y's loops compute X, X moves to the root
+ *                         first
+ * pack W as WP          WP goes to the root before its first consumer inline P              P goes
+ * away. If P reduces, its copy Y takes the loops of P; if they do not
+ *                         fit, Y keeps its loops and gets the reduction loops of P inside
+ *   rfactor Y k 16 as YP  YP takes the place of Y, with a loop of 16 lanes inside k. Y, which adds
+ *                         the lanes, goes behind the reduction loops. Both lane loops are vector
+ *                         loops unless a loop around or inside forbids it
+ *   overlap P in Y h 8 as PO
+ *                         PO goes into Y's loop over tiles of 8, which is made if there is none; if
+ *                         that is not legal, to the root. P goes away if only Y loads it
+ *   winograd Y 4          no schedule follows: the loops of Y do not fit its transforms
  */
 #ifndef CANVAS_EDIT_SCHEDULE_FOLLOW_H
 #define CANVAS_EDIT_SCHEDULE_FOLLOW_H
 
 #include "bind/loop_tree.h"
 
-/* The schedule after the edit of tree->program, legal for what program_edit makes of that, and yours; or
- * the context says why there is none. Every number of the tree is known. */
+/* The schedule that follows the edit of tree->program: legal for the edited program, and owned by
+ * the caller. On failure the context says why there is none. The tree has no open holes. */
 canvas_status schedule_follow(canvas_context *ctx, const struct loop_tree *tree, const char *edit,
                               size_t length, struct schedule **out);
 

@@ -1,5 +1,5 @@
-/* Text of a scheduled program's code (code/build.h): printers of a tree of statements, one for each
- * language. print_c.h says which files print C.
+/* Text of finished code (code/pipeline.h): printers of a tree of statements, one for each language.
+ * print_c.h says which files print C.
  *
  * The C that is written compiles alone with `cc -O2 -c`, without warnings, with gcc and clang, with
  * or without -fopenmp. One function:
@@ -16,6 +16,7 @@
 
 #include "base/buf.h"
 #include "bind/loop_tree.h"
+#include "code/code.h"
 
 /* Tensors in one piece of memory: in the place of the last inputs, or of the outputs, there is one
  * parameter, `const void *packed` after the inputs, or `void *packed`. */
@@ -40,8 +41,9 @@ struct emit_options {
   int64_t *workspace;
 };
 
-/* Fails with CANVAS_BAD_INPUT where tree->open_holes, and where a target cannot say the program. */
-canvas_status emit_c(canvas_context *ctx, const struct loop_tree *tree,
+/* The head comment shows the program and the schedule of `tree`, from which the code was built. Fails with
+ * CANVAS_BAD_INPUT where the text becomes too long. */
+canvas_status emit_c(canvas_context *ctx, const struct code *code, const struct loop_tree *tree,
                      const struct emit_options *options, struct buf *out);
 
 /* The name that emit_c gives to a function of this name: that of no keyword, type or library function.
@@ -55,8 +57,8 @@ struct emit_prepare {
   const struct program *program;
   int64_t bytes;
 };
-canvas_status emit_c_header(canvas_context *ctx, const struct loop_tree *tree,
-                            const struct emit_options *options, const struct emit_prepare *prepare,
-                            struct buf *out);
+void emit_c_header(const struct code *code, const struct program *program,
+                   const struct emit_options *options, const struct emit_prepare *prepare,
+                   struct buf *out);
 
 #endif

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "code/build.h"
+#include "code/code.h"
 #include "emit/print_c.h"
 #include "emit/vector_math.h"
 
@@ -346,16 +346,6 @@ static void put_permute(bool two, bool wide, int lanes, struct buf *out) {
              "  ({ %s%d x_ = (x)%s; __builtin_shuffle(x_%s, (%s%d){__VA_ARGS__}); })\n#endif\n",
              head, V, lanes, y, v, lanes, more, two ? ", y_" : "", letters(wide, true), lanes);
 }
-
-/* Names of the macros of what a transposition is made of. */
-const char *const print_zips[CODE_ZIPS] = {
-    [CODE_ZIP_LOW] = "ZIP_LOW",
-    [CODE_ZIP_HIGH] = "ZIP_HIGH",
-    [CODE_ZIP_PAIRS_LOW] = "ZIP_PAIRS_LOW",
-    [CODE_ZIP_PAIRS_HIGH] = "ZIP_PAIRS_HIGH",
-    [CODE_QUARTERS_EVEN] = "QUARTERS_EVEN",
-    [CODE_QUARTERS_ODD] = "QUARTERS_ODD",
-};
 
 static void put_zip(enum code_zip zip, bool wide, int lanes, struct buf *out) {
   char V = wide ? 'D' : 'V';
@@ -710,9 +700,8 @@ static void put_workspace(struct printer *p, const struct packing *pack,
   buf_free(&arguments);
 }
 
-static canvas_status print_c(canvas_context *ctx, const struct loop_tree *tree,
-                             const struct code *code, const struct emit_options *options,
-                             struct buf *out) {
+canvas_status emit_c(canvas_context *ctx, const struct code *code, const struct loop_tree *tree,
+                     const struct emit_options *options, struct buf *out) {
   struct printer p = {.ctx = ctx, .code = code, .words = &c_words};
   print_open(&p, options && options->function ? options->function : code->name, workspace_suffixes);
   struct packing pack = packing_of(&p, options ? options->packed : NULL);
@@ -729,15 +718,5 @@ static canvas_status print_c(canvas_context *ctx, const struct loop_tree *tree,
     if (options && options->workspace) *options->workspace = workspace_bytes(code);
   }
   print_close(&p);
-  return status;
-}
-
-canvas_status emit_c(canvas_context *ctx, const struct loop_tree *tree,
-                     const struct emit_options *options, struct buf *out) {
-  struct code *code;
-  TRY(code_build(ctx, tree, &code));
-  canvas_status status = code_verify(ctx, code, "build");
-  if (status == CANVAS_OK) status = print_c(ctx, tree, code, options, out);
-  code_free(code);
   return status;
 }

@@ -2,7 +2,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "code/build.h"
 #include "emit/print_c.h"
 
 static void put_tensor(const struct program_tensor *t, const char *name, struct buf *out) {
@@ -70,15 +69,6 @@ static void put_prepare(const struct program *p, const char *function, int64_t b
   names_free(&names);
 }
 
-static canvas_status workspace_of(canvas_context *ctx, const struct loop_tree *tree,
-                                  int64_t *bytes) {
-  struct code *code;
-  TRY(code_build(ctx, tree, &code));
-  *bytes = workspace_bytes(code);
-  code_free(code);
-  return CANVAS_OK;
-}
-
 static void put_workspace_comment(const char *function, struct buf *out) {
   buf_printf(out,
              " * It keeps the memory of these buffers for its next call, until\n"
@@ -101,18 +91,12 @@ static void put_workspace(const char *function, int64_t bytes, struct names *nam
   buf_free(&text);
 }
 
-canvas_status emit_c_header(canvas_context *ctx, const struct loop_tree *tree,
-                            const struct emit_options *options, const struct emit_prepare *prepare,
-                            struct buf *out) {
-  const struct program *p = tree->program;
+void emit_c_header(const struct code *code, const struct program *p,
+                   const struct emit_options *options, const struct emit_prepare *prepare,
+                   struct buf *out) {
   struct names names = {0};
   struct buf comment = {0}, line = {0}, before = {0};
-  int64_t workspace;
-  if (tree->open_holes)
-    return fail(ctx, CANVAS_BAD_INPUT,
-                "the schedule has %d holes without a number, give them with --set",
-                tree->open_holes);
-  TRY(workspace_of(ctx, tree, &workspace));
+  int64_t workspace = workspace_bytes(code);
   const struct program *given = options ? options->given : NULL;
   const char *function =
       names_choose(&names, options && options->function ? options->function : p->name, true);
@@ -142,5 +126,4 @@ canvas_status emit_c_header(canvas_context *ctx, const struct loop_tree *tree,
   buf_free(&before);
   buf_free(&comment);
   names_free(&names);
-  return CANVAS_OK;
 }

@@ -443,6 +443,16 @@ static int zip_of(const struct printer *p, const struct code_expr *e) {
   return CODE_ZIPS;
 }
 
+/* Names of the macros, the steps of a transposition. */
+const char *const print_zips[CODE_ZIPS] = {
+    [CODE_ZIP_LOW] = "ZIP_LOW",
+    [CODE_ZIP_HIGH] = "ZIP_HIGH",
+    [CODE_ZIP_PAIRS_LOW] = "ZIP_PAIRS_LOW",
+    [CODE_ZIP_PAIRS_HIGH] = "ZIP_PAIRS_HIGH",
+    [CODE_QUARTERS_EVEN] = "QUARTERS_EVEN",
+    [CODE_QUARTERS_ODD] = "QUARTERS_ODD",
+};
+
 /* ZIP_LOW_V4(x, y); PERMUTE_V4(x, 0, 0, 2, 2); of the lanes of two vectors PERMUTE_TWO_V4(x, y, 0, 0, 4, 4) */
 static void print_permute(struct printer *p, const struct code_expr *e, struct buf *out) {
   bool two = e->arg[1] >= 0;

@@ -1,4 +1,4 @@
-/* A bound schedule in words and numbers: see explain.h. */
+/* Prints a bound schedule as a table. See explain.h. */
 #include "explain/explain.h"
 
 #include <stdio.h>
@@ -11,7 +11,8 @@
 #include "cost/schedule_cost.h"
 #include "program/program_cost.h"
 
-/* ---- tables: cells in rows, the first column to the left, the others to the right -------------- */
+/* ---- tables: cells in rows, the first column to the left, the others to the right
+ * -------------- */
 
 enum { COLUMNS = 9 };
 
@@ -83,7 +84,7 @@ static void add_bytes(struct table *t, int64_t bytes) {
   add_cell(t, &cell);
 }
 
-/* 9999, 12.3 k, 48.3 G */
+/* Formats a count: 9999, 12.3 k, 48.3 G. */
 static void add_amount(struct table *t, int64_t count) {
   static const char *const units[] = {"", " k", " M", " G", " T", " P", " E"};
   struct buf cell = {0};
@@ -114,7 +115,7 @@ void schedule_loop_text(const struct schedule *s, const struct schedule_loop *lo
 
 struct explainer {
   const struct loop_tree *tree;
-  const struct features *f; /* NULL: holes are open */
+  const struct features *f; /* NULL if the tree has open holes */
   struct table *t;
 };
 
@@ -186,7 +187,7 @@ static void print_loops(const struct loop_tree *tree, const struct features *f, 
 
 /* ---- stages -------------------------------------------------------------------------------- */
 
-/* "8 vector registers of 16", "1 register", "32 KiB on the stack" */
+/* Prints storage: "8 vector registers of 16", "1 register", "32 KiB on the stack". */
 static void print_storage(const struct storage *s, struct buf *out) {
   if (s->kind == STORAGE_NAMED) {
     long long variables = storage_variables(s);
@@ -201,7 +202,7 @@ static void print_storage(const struct storage *s, struct buf *out) {
                                           : " output");
 }
 
-/* "[k:576][yi:14] 32 KiB on the stack, sums: 8 registers" */
+/* Prints the buffer of a stage: "[k:576][yi:14] 32 KiB on the stack, sums: 8 registers". */
 static void add_buffer(const struct loop_tree *tree, const struct bound_stage *s, struct table *t) {
   const struct program_tensor *tensor = &tree->program->tensors.data[s->tensor];
   struct buf cell = {0};

@@ -1,9 +1,8 @@
-/* A bound schedule as one picture for Graphviz: see explain.h.
+/* Prints a bound schedule as a picture for Graphviz. See explain.h.
  *
- * The loops are a tree whose leaves are the stages; a run of loops with nothing between them is one
- * box, a row per loop, coloured by its mark. Blue edges are what flows from inputs and between
- * stages. Below, each split: an axis over the loops that it is made of, and the stages that split
- * it so.
+ * The loops are a tree with the stages as leaves. A run of perfectly nested loops is one box with a
+ * row per loop, coloured by its mark. Blue edges show data that flows from inputs and between
+ * stages. Below are the splits: an axis above its loops, with the stages that split it so.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +10,7 @@
 #include "bind/bind.h"
 #include "explain/explain.h"
 
-/* What makes of the picture a picture; names are letters, digits and _. */
+/* Head and styles of the picture. Names consist of letters, digits and _. */
 static const char head[] =
     "  node [shape=plain, fontname=\"Helvetica\", fontsize=11];\n"
     "  edge [arrowsize=0.6];\n";
@@ -49,7 +48,7 @@ static void print_row(const struct loop_tree *tree, int node, struct buf *out) {
   buf_puts(out, "</TD></TR>");
 }
 
-/* The loop that the run ends with: the first that has a stage or several loops in it. */
+/* The last loop of a run: the first one that contains a stage or several loops. */
 static int print_run(const struct loop_tree *tree, int node, struct buf *out) {
   const struct schedule_node *n = node_at(tree, node);
   print_row(tree, node, out);
@@ -89,7 +88,7 @@ static void print_child(const struct loop_tree *tree, int node, int from, struct
   print_children(tree, last, node, out);
 }
 
-/* `from`: the box that the edges leave. */
+/* Prints the boxes and stages below a node; `from` is the box that the edges leave. */
 static void print_children(const struct loop_tree *tree, int node, int from, struct buf *out) {
   for (int child = node_at(tree, node)->first; child >= 0; child = node_at(tree, child)->next)
     print_child(tree, child, from, out);
@@ -191,14 +190,14 @@ static void print_split(const struct loop_tree *tree, struct split split, struct
   buf_puts(out, "</FONT></TD></TR></TABLE>");
 }
 
-/* An earlier stage has it, too. */
+/* Whether an earlier stage has the same split. */
 static bool is_drawn(const struct loop_tree *tree, int stage, struct split split) {
   for (int i = 0; i < stage; i++)
     if (has_split(tree, i, split)) return true;
   return false;
 }
 
-/* Axes that are one loop need no picture. */
+/* Prints the splits; an axis with a single loop needs none. */
 static void print_splits(const struct loop_tree *tree, struct buf *out) {
   int count = 0;
   for (int i = 0; i < tree->count; i++)
@@ -212,7 +211,7 @@ static void print_splits(const struct loop_tree *tree, struct buf *out) {
   if (count) buf_puts(out, "</TD></TR></TABLE>>];\n");
 }
 
-/* The program's name may hold any printable character. */
+/* Prints the program's name, escaped: it may contain any printable character. */
 static void print_name(const struct loop_tree *tree, struct buf *out) {
   buf_puts(out, "\"");
   for (const char *c = tree->program->name; *c; c++) {

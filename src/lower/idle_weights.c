@@ -1,6 +1,6 @@
 /* Which weights cannot matter on a small image: see idle_weights.h.
  *
- *   small sizes    few channels and groups, such that the same dims are 1 as at the sizes asked for
+ *   small sizes    few channels and groups, such that the same dims are 1 as at the given sizes
  *   two passes     in which max and min are smooth: a number that matters in neither is idle
  *   many passes    as the kernel is, until each number has mattered in one; a weight of which no
  *                  number matters in a third of them is idle, too

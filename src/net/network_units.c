@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "code/pipeline.h"
 #include "emit/print_c.h"
 #include "net/network_code.h"
 
@@ -158,6 +159,15 @@ static bool *shared_of_rest(const struct net_form *form, const struct net_unit *
   return shared;
 }
 
+static canvas_status emit_tree(canvas_context *ctx, const struct loop_tree *tree,
+                               const struct emit_options *options, struct buf *text) {
+  struct code *code;
+  TRY(pipeline_run(ctx, tree, NULL, &code));
+  canvas_status status = emit_c(ctx, code, tree, options, text);
+  code_free(code);
+  return status;
+}
+
 static canvas_status emit_prepare(canvas_context *ctx, const struct prepared *p, struct net_unit *u,
                                   bool local, struct buf *text) {
   const struct emit_packed packed = {p->count, p->offset, true};
@@ -165,7 +175,7 @@ static canvas_status emit_prepare(canvas_context *ctx, const struct prepared *p,
   buf_printf(&name, "%s_prepare", u->function);
   const struct emit_options options = {
       .function = name.text, .packed = &packed, .local = local, .workspace = &u->prepare_workspace};
-  canvas_status status = emit_c(ctx, p->prepare.tree, &options, text);
+  canvas_status status = emit_tree(ctx, p->prepare.tree, &options, text);
   buf_puts(text, "\n");
   buf_free(&name);
   return status;
@@ -184,7 +194,7 @@ static canvas_status emit_unit(canvas_context *ctx, struct network_code *code, s
                                        .local = local,
                                        .workspace = &u->workspace};
   canvas_status status = p ? emit_prepare(ctx, p, u, local, &text) : CANVAS_OK;
-  if (status == CANVAS_OK) status = emit_c(ctx, p ? p->rest.tree : form->tree, &options, &text);
+  if (status == CANVAS_OK) status = emit_tree(ctx, p ? p->rest.tree : form->tree, &options, &text);
   mem_free(shared);
   if (status == CANVAS_OK) put_declaration(code, u);
   u->text = buf_take(&text);

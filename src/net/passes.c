@@ -1,4 +1,4 @@
-/* The table of passes, and what runs them. See passes.h. */
+/* The table of passes, and the function that runs them. See passes.h. */
 #include "net/passes.h"
 
 #include <string.h>
@@ -7,24 +7,24 @@
 
 /* clang-format off */
 const struct network_pass network_passes[] = {
-  {"constants",  .run = pass_constants, .summary = "what is computed of weights alone comes first and is marked"},
-  {"duplicates", .run = pass_duplicates, .summary = "programs that say the same are one, and calls that compute the same"},
-  {"windows",    .run = pass_windows, .summary = "what is put together of parts of one value reads that value"},
-  {"concat",     .run = pass_concat, .summary = "what an earlier concatenation put together is put together once"},
-  {"compose",    .run = pass_compose, .summary = "two sums of products with weights in one call are one, where that is less"},
-  {"batchnorm",  .run = pass_batchnorm, .summary = "a normalisation becomes part of the weights before it"},
-  {"fuse",       .choose = pass_fuse, .summary = "calls become one, where that is no slower"},
-  {"layout",     .choose = pass_layout, .summary = "values of images lie as what computes and reads them is fastest"},
-  {"split",      .choose = pass_split, .summary = "sums of products in one call become calls, where that is faster"},
-  {"dead",       .run = pass_dead, .summary = "calls whose results nobody wants are gone"},
-  {"winograd",   .choose = pass_winograd, .summary = "convolutions with windows of 3x3 take fewer products"},
-  {"winograd4",  .choose = pass_winograd4, .summary = "... in tiles of 4 where that is faster, which round more"},
+  {"constants",  .run = pass_constants, .summary = "move calls that depend on weights alone to the front, mark constant inputs"},
+  {"duplicates", .run = pass_duplicates, .summary = "common subexpression elimination of programs and calls"},
+  {"windows",    .run = pass_windows, .summary = "replace a concatenation of slices of one tensor by that tensor"},
+  {"concat",     .run = pass_concat, .summary = "reuse an earlier concatenation as the first part of a longer one"},
+  {"compose",    .run = pass_compose, .summary = "merge two contractions with weights in one call, if that takes less work"},
+  {"batchnorm",  .run = pass_batchnorm, .summary = "fold a normalisation into the weights before it"},
+  {"fuse",       .choose = pass_fuse, .summary = "fuse calls, if that is not slower"},
+  {"layout",     .choose = pass_layout, .summary = "choose tensor layouts (NCHW, NHWC, NCHWc)"},
+  {"split",      .choose = pass_split, .summary = "split the contractions of one call into calls, if that is faster"},
+  {"dead",       .run = pass_dead, .summary = "dead call elimination"},
+  {"winograd",   .choose = pass_winograd, .summary = "Winograd for 3x3 convolutions, tiles of 2"},
+  {"winograd4",  .choose = pass_winograd4, .summary = "Winograd for 3x3 convolutions, tiles of 2 or 4, which round more"},
 };
 /* clang-format on */
 const int network_pass_count = sizeof network_passes / sizeof *network_passes;
 
-/* With other layouts more calls are no slower as one. Both of Winograd's round otherwise than the sums do, and have to
- * be named. */
+/* Fusion is repeated after layout, since more fusions become profitable. The Winograd passes change rounding and run
+ * only by name. */
 static const char usual[] =
     "constants, duplicates, dead, windows, concat, dead, compose, batchnorm, fuse, layout, fuse, "
     "split, duplicates, dead";

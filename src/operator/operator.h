@@ -132,7 +132,7 @@ canvas_status operator_read(canvas_context *ctx, const struct operator_row *row,
 /* What a value of the argument looks like: "NUMBER", "NUMBER or HEIGHTxWIDTH". */
 const char *operator_value_form(const struct operator_row *row, enum operator_argument argument);
 
-/* operator_build.c: the program, verified. */
+/* The operator's program, verified. */
 canvas_status operator_program(canvas_context *ctx, const char *name, const char *arguments,
                                size_t length, struct program **out);
 

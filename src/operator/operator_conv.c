@@ -3,7 +3,7 @@
  *   Y[n, o, p, q] = sum over c, y, x of pad[n, i, p*stride + y*dilation, q*stride + x*dilation]
  *                                       * W[o, c, y, x]               i = o / (O/groups) * (I/groups) + c
  *
- * A layout says in which order the letters stand in each tensor; the map is the same for all. With
+ * A layout is the order of the letters in each tensor; the map is the same for all. With
  * blocks of channels (NCHWc) i, c and o count blocks, j and r count channels within one.
  *
  * Transposed (Y is what a convolution with W would have as the gradient of its data): the data are padded

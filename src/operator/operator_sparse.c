@@ -91,7 +91,7 @@ static bool reads_windows(const struct build *b) {
   return b->size['s'] == 1 && b->size['q'] >= ROW;
 }
 
-/* parts [n, p, q, d, r, s], from the padded image where at['k'] says. */
+/* parts [n, p, q, d, r, s], from the padded image at the position at['k']. */
 static int window_parts(struct build *b, int x, const struct sparse *w) {
   char letters[LAYOUT_MAX];
   int pad = build_pad(b, x, "nhwi", 0), parts = build_stage(b, "parts", b->wide, "npqdrs");

@@ -1,4 +1,4 @@
-/* See prepare.h. */
+/* Splits a bound schedule into what constants determine and the rest. See prepare.h. */
 #include "prepare/prepare.h"
 
 #include <stdlib.h>
@@ -12,17 +12,18 @@
 struct splitter {
   const struct loop_tree *tree;
   const struct program *p;
-  bool *constant; /* by tensor: it depends on constant inputs, and on nothing else */
-  bool *prepared; /* by tensor: a stage that is prepared */
-  bool *stored;   /* by tensor: ... and that another stage reads */
-  bool *read;     /* by tensor: something of the part that is written reads it */
-  int *number;    /* by tensor: in the part that is written */
-  char **layout;  /* by tensor: of what is kept; NULL: row-major */
+  bool *constant; /* by tensor: depends on constant inputs only */
+  bool *prepared; /* by tensor: a stage of the part `prepare` */
+  bool *stored;   /* by tensor: a prepared stage that the rest loads */
+  bool *read;     /* by tensor: the part that is being built loads it */
+  int *number;    /* by tensor: its index in the part that is being built */
+  char **layout;  /* by tensor: of a stored tensor; NULL: row-major */
 };
 
-/* ---- what is apart ------------------------------------------------------------------------------ */
+/* ---- which stages are prepared
+ * ------------------------------------------------------------------ */
 
-/* Calls `see` for each load below the expression, and in its indices. */
+/* Marks each tensor that the expression loads, also within indices. */
 static void loads_below(const struct program *p, int expr, bool *seen) {
   if (expr < 0) return;
   const struct px_node *n = &p->nodes.data[expr];
@@ -33,7 +34,7 @@ static void loads_below(const struct program *p, int expr, bool *seen) {
     loads_below(p, p->indices.data[n->first + i], seen);
 }
 
-/* What the stage loads, in its bounds too. */
+/* Marks each tensor that the stage loads, also in the bounds of its reductions. */
 static void loads_of(const struct program *p, int stage, bool *seen) {
   const struct program_tensor *t = &p->tensors.data[stage];
   loads_below(p, t->body, seen);
@@ -50,7 +51,7 @@ static int root_of(const struct splitter *s, int stage) {
   return node;
 }
 
-/* All stages of one nest at the root, in order: together, or none. */
+/* Prepares all stages of one loop nest at the root, or none of them. */
 static void choose_nest(struct splitter *s, int first, int end) {
   bool good = true;
   for (int i = first; i < end; i++) {
@@ -82,7 +83,8 @@ static bool choose(struct splitter *s) {
   return any;
 }
 
-/* ---- the programs ------------------------------------------------------------------------------- */
+/* ---- the programs
+ * ------------------------------------------------------------------------------- */
 
 static int load_number(struct program *to, int tensor, int rank, const int *indices, void *data) {
   const struct splitter *s = data;
@@ -117,7 +119,8 @@ static void add_stage(struct splitter *s, struct program *to, int stage) {
   program_define(to, made, px_copy(to, s->p, t->body, &map));
 }
 
-/* Inputs in their order, what is prepared, and the stages of the part. */
+/* Builds one of the two programs: inputs in their order, then stored tensors (of the rest), then
+ * the stages. */
 static struct program *write_part(struct splitter *s, bool in_prepare, bool *uses_input) {
   const struct program *p = s->p;
   struct program *to = program_new(p->name);
@@ -141,7 +144,7 @@ static struct program *write_part(struct splitter *s, bool in_prepare, bool *use
   return to;
 }
 
-/* What is kept lies in its layout: the part is a program of that. */
+/* Rewrites the part so that the stored tensors have their layouts. */
 static canvas_status lay_out(canvas_context *ctx, const struct splitter *s, struct program **part) {
   const char **text = mem_alloc((size_t)(*part)->tensors.count * sizeof *text + 1);
   struct program *made = NULL;
@@ -159,9 +162,10 @@ static canvas_status lay_out(canvas_context *ctx, const struct splitter *s, stru
   return CANVAS_OK;
 }
 
-/* ---- the schedules ------------------------------------------------------------------------------- */
+/* ---- the schedules
+ * ------------------------------------------------------------------------------- */
 
-/* Of the leaves of one part; an output is laid out as its program says. */
+/* The schedule of one part. An output gets no layout: its program has it already. */
 static struct schedule *schedule_part(const struct splitter *s, bool in_prepare,
                                       const struct program *part) {
   struct schedule *copy = schedule_copy(s->tree->schedule);
@@ -196,7 +200,8 @@ static canvas_status bind_part(canvas_context *ctx, struct splitter *s, bool in_
   return status;
 }
 
-/* ---- the whole ----------------------------------------------------------------------------------- */
+/* ---- both parts
+ * ---------------------------------------------------------------------------------- */
 
 static void place(const struct splitter *s, struct prepared *made) {
   made->offset = mem_alloc((size_t)s->p->tensors.count * sizeof *made->offset + 1);
@@ -208,7 +213,8 @@ static void place(const struct splitter *s, struct prepared *made) {
   }
 }
 
-/* *out is NULL where that is not legal: a loop may be longer than its axis for lanes that the other part has. */
+/* *out is NULL if a part is not legal: a loop of one part may be longer than its axis only because
+ * of vector lanes in the other. */
 static canvas_status split(canvas_context *ctx, struct splitter *s, struct prepared **out) {
   struct prepared *made = mem_alloc(sizeof *made);
   place(s, made);
@@ -219,7 +225,7 @@ static canvas_status split(canvas_context *ctx, struct splitter *s, struct prepa
   return status == CANVAS_BAD_INPUT ? CANVAS_OK : status;
 }
 
-/* Answers whether any is told. */
+/* Returns whether a stored tensor has a layout in its schedule. */
 static bool find_layouts(struct splitter *s) {
   bool any = false;
   for (int i = 0; i < s->tree->count; i++) {

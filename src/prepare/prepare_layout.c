@@ -1,4 +1,5 @@
-/* See prepare_layout.h. Each name in a layout is a loop, or an axis that stands for all loops over it (bind_buffers.c). */
+/* Layouts of stored tensors. See prepare_layout.h. A name in a layout is a loop, or an axis that
+ * stands for all loops over it (bind_buffers.c). */
 #include "prepare/prepare_layout.h"
 
 #include <inttypes.h>
@@ -22,7 +23,7 @@ char *prepare_layout_text(const struct loop_tree *tree, int stage) {
   return buf_take(&text);
 }
 
-/* Of a name in the layout: the split that is this loop or has it, with it alone. */
+/* The levels that a name in the layout stands for: one loop, or all loops of an axis. */
 static struct schedule_axis named_split(const struct schedule *s, const struct schedule_leaf *leaf,
                                         const char *name) {
   int level = schedule_find_level(s, name);

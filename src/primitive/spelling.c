@@ -9,8 +9,8 @@
 
 /* -- names -- */
 
-/* No local is called like a keyword, a builtin or a module that the text names: what it says there
- * means what Python means by it. Builtin classes of exceptions are not among them, as `template`
+/* No local is called like a keyword, a builtin or a module that the text names: such a name
+ * keeps its meaning in Python. Builtin classes of exceptions are not among them, as `template`
  * raises none. */
 static const char *const reserved[] = {
     /* keywords, those that are only words in some places too */

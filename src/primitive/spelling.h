@@ -2,7 +2,7 @@
  *
  * The result of a node is a Python local of shape [N, axes of the node's shape], named as in the
  * kernel text. Sizes are spelled as they are printed there, with the locals N, C, H, W, G, KH, KW,
- * x0, ...: `C/G` is `C // G`. spell/torch.c declares those that were asked for.
+ * x0, ...: `C/G` is `C // G`. spell/torch.c declares those that were used.
  */
 #ifndef CANVAS_PRIMITIVE_SPELLING_H
 #define CANVAS_PRIMITIVE_SPELLING_H
@@ -47,7 +47,7 @@ struct dim spelling_groups(const struct shape *a);
 struct dim spelling_contracted(const struct shape *a);
 /* "self.w0[copy]", the weight of an fc node. */
 const char *spelling_weight(struct spelling *s, int node);
-/* ... reshaped to `rank` dims unless the parameter has that shape. */
+/* The weight, reshaped to `rank` dims unless the parameter has that shape. */
 const char *spelling_weight_as(struct spelling *s, int node, int rank, const struct dim *dims);
 bool spelling_is_normed(const struct spelling *s, int node);
 /* ", self.b0[copy]", the bias of an fc node as the last argument of its operator; "" without norm. It

@@ -1,4 +1,4 @@
-/* Index expressions as sums: see affine.h. */
+/* Index expressions as affine forms. See affine.h. */
 #include "program/affine.h"
 
 #include <string.h>
@@ -30,7 +30,7 @@ static bool add_constant(const struct program *p, struct affine *a, int expr, in
   return true;
 }
 
-/* times * expr, where one side of the product is an integer */
+/* Adds the terms of times * expr. */
 static bool take_apart(const struct program *p, struct affine *a, int expr, int64_t times);
 
 static bool take_product(const struct program *p, struct affine *a, int expr, int64_t times) {

@@ -1,7 +1,8 @@
-/* Programs by hand: tensors, and nodes with their sorts. See program.h; simplify.c is on top.
+/* Functions that build programs: tensors, and nodes with their sorts. See program.h. simplify.c
+ * builds on this file.
  *
- * A call checks what keeps the arrays sound and the sorts right; all else is left to
- * program_verify, so that each rule and its error message stand once.
+ * A call checks only what keeps the arrays sound and the sorts right. program_verify checks the
+ * rest, so each rule and its error message exist once.
  */
 #include <assert.h>
 #include <stdarg.h>
@@ -166,7 +167,7 @@ static int add_node(struct program *p, struct px_node node) {
   return p->nodes.count - 1;
 }
 
-/* Makes `child` part of `node`'s tree; false if there is no such child. */
+/* Adds the depth and size of `child` to `node`; false if there is no such child. */
 static bool adopt(struct program *p, struct px_node *node, int child) {
   if (p->failed) return false;
   if (child < 0 || child >= p->nodes.count) {
@@ -205,7 +206,7 @@ static int settle(struct program *p, int expr) {
   return px_raw(p, node.op, arg[0], arg[1], arg[2], node.line, node.column);
 }
 
-/* Index or value, both the same; a literal follows the other side. */
+/* Both operands get the same sort, index or value; a literal takes the sort of the other one. */
 static int agree(struct program *p, int *a, int *b, enum px_sort *sort) {
   struct px_node *nodes = p->nodes.data;
   enum px_sort x = nodes[*a].sort, y = nodes[*b].sort;
@@ -244,7 +245,7 @@ static int want_index(struct program *p, int expr) {
   return program_poison(p, "an index is made of axes and integers, here it is something else");
 }
 
-/* Of numbers and comparisons: an index of indices, a value of values, a condition of either. */
+/* Settles operands that are both indices or both values: numbers and comparisons. */
 static int give_common_sort(struct program *p, struct px_node *node) {
   const struct scalar_op *op = &scalar_ops[node->op];
   int *arg = node->arg;

@@ -1,8 +1,8 @@
-/* Bounds of index expressions, by intervals.
+/* Interval analysis of index expressions.
  *
- * An interval is exact if both its ends are attained. The ends of f(x) + g(y) are attained if
- * those of f and g are and no axis occurs in both: then they can be reached together. Elements of
- * i32 tensors and axes with bounds have intervals that are never exact.
+ * An interval is exact if both ends are attained. The ends of f(x) + g(y) are attained if those of
+ * f and g are, and f and g share no axis, so that they can be attained together. Intervals of i32
+ * elements and of axes with data-dependent bounds are never exact.
  */
 #include "base/saturating.h"
 #include "program/program.h"

@@ -1,14 +1,13 @@
 /* The interpreter. See interpret.h.
  *
- * Each stage's expression becomes a list of instructions for a stack (select, && and ||
- * become jumps), and a stage that is loaded becomes a frame on our own stack: neither the nesting
- * of an expression nor a chain of thousands of stages costs any of C's. Stages are without cycles,
- * so a stage has at most one frame at a time and all memory but the remembered elements is known
- * beforehand.
+ * Each stage's expression is compiled to code for a stack machine; select, && and || become jumps.
+ * A load of a stage pushes a frame on the interpreter's own stack, so neither deep expressions nor
+ * chains of thousands of stages use C's stack. Stages have no cycles, so a stage has at most one
+ * frame at a time, and all memory except the element cache is allocated beforehand.
  *
- * The reduction axes are loops around the body. Those of a size need no code; for one with bounds
- * the bounds stand before what is inside it: `low, high, enter`, and the axis outside it goes on
- * there. An axis that has run out, or that is empty, lets the next one outside move on.
+ * Reduction axes are loops around the body. An axis with a fixed size needs no code. An axis with
+ * data-dependent bounds has the code `low, high, enter` before its inside, and the axis around it
+ * continues there. An axis that is finished or empty advances the next one outside.
  *
  * Index arithmetic cannot overflow: the verifier bounds every part of it by 2^62.
  */
@@ -23,14 +22,14 @@ enum code {
   CODE_NUMBER,
   CODE_AXIS,
   CODE_LOAD_INPUT,
-  CODE_LOAD_ROUND, /* of bf16 */
-  CODE_LOAD_INDEX, /* of i32 */
+  CODE_LOAD_ROUND, /* an input of bf16 */
+  CODE_LOAD_INDEX, /* an input of i32 */
   CODE_LOAD_STAGE,
-  CODE_ENTER, /* axis `to` from the two bounds on the stack */
+  CODE_ENTER, /* enters axis `to`, with its two bounds on the stack */
   CODE_JUMP,
-  CODE_JUMP_FALSE, /* to `to`; JUMP_FALSE takes the condition away */
-  CODE_END,        /* one point of the reduction is done: its value is on top */
-/* of indices or conditions, and of values, in the order of enum px_op */
+  CODE_JUMP_FALSE, /* jumps to `to` if the condition, which it pops, is false */
+  CODE_END,        /* ends one point of the reduction: its value is on top */
+/* operations on indices or conditions, and on values, in the order of enum px_op */
 #define X(op, ...) CODE_##op##_I, CODE_##op,
   SCALAR_OPS(X)
 #undef X
@@ -50,23 +49,23 @@ union cell {
   double d;
 };
 
-/* The remembered elements of a stage: an array with a bit per element, or a hash table. */
+/* The cached elements of a stage: an array with a bit per element, or a hash table. */
 struct memo {
   double *values;
-  uint64_t *known;  /* dense: the bits */
-  int64_t *keys;    /* sparse: flat index + 1, 0 is free */
+  uint64_t *known;  /* dense: a bit per element */
+  int64_t *keys;    /* sparse: flat index + 1; 0: free */
   int64_t capacity; /* sparse: a power of two */
   int64_t count;
 };
 
-enum { ASK = 1 << 24 }; /* steps from one question whether to stop to the next */
+enum { ASK = 1 << 24 }; /* steps between two calls of `stop` */
 
 struct stage {
   struct {
     VEC(struct instruction);
   } code;
-  int height;               /* cells of the stack it needs */
-  int inside[PROGRAM_AXES]; /* reduction axis: the instruction where its inside begins */
+  int height;               /* stack cells that it needs */
+  int inside[PROGRAM_AXES]; /* of a reduction axis: the first instruction inside it */
   int64_t elements;
   const double *input;
   struct memo memo;
@@ -75,26 +74,26 @@ struct stage {
 struct frame {
   int tensor;
   const struct instruction *pc;
-  int64_t at[PROGRAM_AXES];  /* the axes' values */
-  int64_t end[PROGRAM_AXES]; /* ... of reduction axes are below it */
+  int64_t at[PROGRAM_AXES];  /* values of the axes */
+  int64_t end[PROGRAM_AXES]; /* exclusive upper bounds of the reduction axes */
   int64_t flat;
-  int64_t points; /* of the reduction, done */
-  double sum;     /* of whatever reducer */
+  int64_t points; /* reduction points done */
+  double sum;     /* the accumulator, of any reducer */
 };
 
 struct interpreter {
   canvas_context *ctx;
   const struct program *p;
   struct stage *stages; /* by tensor */
-  struct frame *frames; /* one per tensor at most, and one to return to */
+  struct frame *frames; /* at most one per tensor, and one to return to */
   union cell *stack;
   size_t bytes, bytes_limit;
-  uint64_t steps, steps_limit, steps_asked; /* `stop` was asked when they were so many */
+  uint64_t steps, steps_limit, steps_asked; /* steps_asked: at the last call of `stop` */
   bool (*stop)(void *data);
   void *data;
 };
 
-/* Writing out expressions */
+/* Compilation of expressions */
 
 struct writer {
   const struct program *p;
@@ -190,7 +189,7 @@ static void write_stage(const struct program *p, int tensor, struct stage *s) {
   write(&w, (struct instruction){.code = CODE_END}, -1);
 }
 
-/* Remembered elements */
+/* The element cache */
 
 static bool take_bytes(struct interpreter *in, int64_t bytes) {
   if ((uint64_t)bytes > in->bytes_limit - in->bytes) return false;
@@ -198,7 +197,7 @@ static bool take_bytes(struct interpreter *in, int64_t bytes) {
   return true;
 }
 
-/* An array is taken where it is small: a quarter of all the memory at most. */
+/* Uses an array if it is small: at most a quarter of the memory limit. */
 static bool open_dense(struct interpreter *in, struct stage *s) {
   struct memo *m = &s->memo;
   int64_t words = (s->elements + 63) / 64, bytes = 8 * s->elements + 8 * words;
@@ -214,7 +213,7 @@ static bool open_dense(struct interpreter *in, struct stage *s) {
   return false;
 }
 
-/* The slot of this element, or the free one where it belongs. */
+/* The slot of this element, or the free slot for it. */
 static int64_t find_key(const struct memo *m, int64_t flat) {
   uint64_t hash = (uint64_t)flat * 0x9E3779B97F4A7C15u;
   int64_t slot = (int64_t)((hash ^ hash >> 32) & (uint64_t)(m->capacity - 1));
@@ -371,15 +370,15 @@ static void open_frame(struct interpreter *in, struct frame *f, int tensor, cons
   f->flat = flat;
   f->points = 0;
   f->sum = start_value(t->reducer);
-  for (int i = 0; i < t->rank; i++) f->at[i] = index[i]; /* of a scalar, index may be NULL */
+  for (int i = 0; i < t->rank; i++) f->at[i] = index[i]; /* index may be NULL for a scalar */
   for (int i = t->rank; i < t->rank + t->reductions; i++) {
     f->at[i] = 0;
     f->end[i] = t->axes[i].size;
   }
 }
 
-/* Axis `i` has run out: the next point of the reduction, row-major, begins where an axis outside it
- * moves on. `*done`: there is none, and f->sum is the element. */
+/* Axis `i` is finished: advances an axis outside it to the next point of the reduction, in
+ * row-major order. `*done`: there is none, and f->sum is the element. */
 static canvas_status move_on(struct interpreter *in, struct frame *f, int i, bool *done) {
   const struct program_tensor *t = &in->p->tensors.data[f->tensor];
   const struct stage *s = &in->stages[f->tensor];
@@ -407,7 +406,7 @@ static canvas_status move_on(struct interpreter *in, struct frame *f, int i, boo
   return remember(in, f->tensor, f->flat, f->sum);
 }
 
-/* One value of the body is done. */
+/* Reduces one value of the body. */
 static canvas_status end_point(struct interpreter *in, struct frame *f, double value, bool *done) {
   const struct program_tensor *t = &in->p->tensors.data[f->tensor];
   f->sum = combine(t->reducer, f->sum, value);
@@ -415,7 +414,7 @@ static canvas_status end_point(struct interpreter *in, struct frame *f, double v
   return move_on(in, f, t->rank + t->reductions, done);
 }
 
-/* A result goes where its type belongs: 64-bit integers and conditions to i, doubles to d. */
+/* Stores a result in the member of its type: integers and conditions in i, doubles in d. */
 static inline void put_index(union cell *cell, int64_t value) {
   cell->i = value;
 }
@@ -426,7 +425,7 @@ static inline void put_value(union cell *cell, double value) {
 
 #define PUT(cell, value) _Generic((value), double: put_value, default: put_index)(cell, value)
 
-/* The operands a and b become one; b is a where there is one alone. */
+/* Replaces the operands a and b by the result; a unary operation has b = a. */
 #define OPERATE(from, type, arity, result)                \
   {                                                       \
     sp -= (arity) - 1;                                    \
@@ -435,9 +434,9 @@ static inline void put_value(union cell *cell, double value) {
     PUT(&sp[-1], result);                                 \
     break;                                                \
   }
-#define NEVER 0 /* the sorts of a program forbid it */
+#define NEVER 0 /* impossible: the sorts of a program forbid it */
 
-/* Runs the first frame, and those that it needs, until its element is known. */
+/* Runs the first frame, and the frames that it needs, until its element is computed. */
 static canvas_status run_frames(struct interpreter *in, double *out) {
   struct frame *f = in->frames;
   union cell *sp = in->stack; /* the next free cell */

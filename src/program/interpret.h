@@ -1,12 +1,13 @@
-/* The interpreter: what a program means.
+/* The interpreter: it defines the meaning of a program.
  *
- * Double precision, every sum in row-major order of its reduction axes, no cleverness. It evaluates
- * single elements on demand and remembers each element of each stage, so that some thousands of
- * elements of a large layer cost what they need and no more. A load is evaluated only if control
- * reaches it: the branch of a select that is not taken may index out of range.
+ * It computes in double precision, and every reduction in row-major order of its axes. It evaluates
+ * single elements on demand and caches them, so that some thousand elements of a large layer cost
+ * only what they depend on. A load is evaluated only if control reaches it: a branch of a select
+ * that is not taken may index out of range.
  *
- * max and min (reducers and functions) give nan if any operand is nan. f32 and f64 do not round;
- * an element of bf16 is rounded to nearest even when it is stored or read in, sums are not.
+ * max and min (reducers and functions) return nan if any operand is nan. Elements of f32 and f64
+ * are not rounded. An element of bf16 is rounded to nearest even when it is stored or read from an
+ * input; accumulators are not rounded.
  */
 #ifndef CANVAS_PROGRAM_INTERPRET_H
 #define CANVAS_PROGRAM_INTERPRET_H
@@ -20,36 +21,39 @@
 struct interpreter;
 
 struct interpreter_limits {
-  size_t bytes;             /* memory for remembered elements; 0 = 1 GiB */
-  uint64_t steps;           /* elementary operations over its life; 0 = 2^36 (some minutes) */
-  bool (*stop)(void *data); /* asked now and then within an element: true ends it; or NULL */
-  void *data;
+  size_t bytes;   /* memory for cached elements; 0: 1 GiB */
+  uint64_t steps; /* elementary operations in all calls together; 0: 2^36 (some minutes) */
+  bool (*stop)(void *data); /* polled during an evaluation: true ends it; may be NULL */
+  void *data;               /* argument of `stop` */
 };
 
-/* What a tensor of this type holds of the value. */
+/* The value after rounding to the data type of a tensor. */
 double program_stored(enum program_dtype dtype, double value);
 
-/* program_inputs.c. Every element of an i32 input is whole, within its range, and rises if it has
- * to; anything goes for the others. Borrows `values`: the whole tensor p->inputs[input], row-major. */
+/* program_inputs.c: checks that every element of an i32 input is whole and within its range, and
+ * that they rise if declared so. Other types allow any value. Borrows `values`: the whole tensor
+ * p->inputs[input], row-major. */
 canvas_status program_check_input(canvas_context *ctx, const struct program *p, int input,
                                   const double *values);
-/* Values for an input, a pure function of (seed, input, program): standard normal numbers, of every
- * input but the first divided by the root of the product of its sizes but the first (a fan-in);
- * elements of i32 are uniform within their range, sorted if they rise, or in each row of those that a sum
- * ptr[r]..ptr[r+1] tells apart (compressed sparse rows). */
+/* Draws values for an input, a pure function of (seed, input, program). They are standard normal;
+ * every input but the first is divided by the root of its fan-in, the product of its sizes but the
+ * first. Elements of i32 are uniform within their range. They are sorted if they rise, and within
+ * each row of compressed sparse rows, where a reduction runs over ptr[r]..ptr[r+1]. */
 void program_fill(const struct program *p, int input, uint64_t seed, double *values);
-/* The same for a tensor with a number of its own; number 0 is not divided. */
+/* The same for a tensor with this number in place of the input's; number 0 is not divided. */
 void tensor_fill(const struct program_tensor *t, int number, uint64_t seed, double *values);
 
 /* Borrows `p`, which must not change, and the inputs: inputs[i] is the whole tensor p->inputs[i],
- * row-major, whole numbers of i32. `limits` may be NULL. Program and inputs are checked first. */
+ * row-major; elements of i32 are whole numbers. `limits` may be NULL. Checks program and inputs
+ * first. */
 canvas_status interpreter_new(canvas_context *ctx, const struct program *p,
                               const double *const *inputs, const struct interpreter_limits *limits,
                               struct interpreter **out);
 void interpreter_free(struct interpreter *in); /* NULL is fine */
 
-/* One element of any tensor. Fails on an index out of range, here or in a load (the error message names
- * stage, load and values), and where a limit is reached; it can be called again afterwards. */
+/* Computes one element of any tensor. Fails on an index out of range, here or in a load (the error
+ * message names stage, load and values), and when a limit is reached. It can be called again after
+ * a failure. */
 canvas_status interpreter_element(struct interpreter *in, int tensor, const int64_t *index,
                                   double *out);
 

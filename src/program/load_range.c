@@ -1,28 +1,29 @@
-/* Loads that may leave their tensors, as far as ranges and the conditions around them tell.
+/* Finds loads that are not proved to stay in their tensors, from the ranges of indices and the
+ * conditions around the load.
  *
- * A condition that holds where a load is evaluated bounds a sum of terms: `1 <= h + kh` is the fact
- * 1 <= h + kh <= no bound. An index is taken apart into terms too; its range is the sum of theirs,
- * and what each fact about some of these terms leaves of it. && and || are taken apart where both
- * sides are known, bounds of x/m, min and max are passed on to what stands in them.
+ * A condition that holds at a load bounds an affine form: `1 <= h + kh` gives the fact 1 <= h + kh
+ * <= no bound. An index is an affine form, too. Its range is the sum of the ranges of its terms,
+ * narrowed by each fact about some of these terms. && and || are split if both sides are known;
+ * bounds of x/m, min and max become bounds of their operands.
  */
 #include <stdlib.h>
 
 #include "program/affine.h"
 
 struct span {
-  int64_t low, high; /* INT64_MIN, INT64_MAX: no bound */
+  int64_t low, high; /* INT64_MIN, INT64_MAX: unbounded */
 };
 static const struct span unbounded = {INT64_MIN, INT64_MAX};
 
 struct fact {
-  struct affine form; /* without constant */
+  struct affine form; /* its constant is 0 */
   struct span span;
 };
 
 struct walker {
   const struct program *p;
   bool *guarded;
-  bool zeros; /* some i32 load of the stage reads 0 where its index is out of range */
+  bool zeros; /* an i32 load of the stage is guarded, and reads 0 out of range */
   bool strict;
   struct {
     VEC(struct fact);
@@ -76,7 +77,7 @@ static int64_t floor_div(int64_t a, int64_t b) {
   return a / b - (a % b < 0);
 }
 
-/* The whole numbers x with low <= by * x <= high. */
+/* The range of the integers x with low <= by * x <= high. */
 static struct span divided(struct span s, int64_t by) {
   if (by == INT64_MIN) return unbounded;
   if (by < 0) {
@@ -104,7 +105,7 @@ static struct span product(struct span a, struct span b) {
 
 static void assume_expr(struct walker *w, int expr, struct span span);
 
-/* What a bound of one term says of what stands in it. */
+/* Derives facts about the operands of a quotient, minimum or maximum from its bounds. */
 static void assume_inside(struct walker *w, int term, struct span span) {
   const struct px_node *n = node_of(w, term);
   if (n->op == PX_DIV) {
@@ -121,7 +122,7 @@ static void assume_inside(struct walker *w, int term, struct span span) {
   }
 }
 
-/* low <= form <= high */
+/* Adds the fact low <= form <= high. */
 static void assume_form(struct walker *w, struct affine *f, struct span span) {
   if (f->constant == INT64_MIN) return;
   span = plus(span, (struct span){-f->constant, -f->constant});
@@ -147,7 +148,7 @@ static enum px_op opposite(enum px_op op) {
   }
 }
 
-/* Of the difference of the two sides. */
+/* Adds the fact that a comparison gives about the difference of its two sides. */
 static struct span span_of_comparison(enum px_op op) {
   switch (op) {
     case PX_LT: return (struct span){INT64_MIN, -1};
@@ -205,7 +206,7 @@ static struct span range_of_load(const struct walker *w, int expr, const struct 
   return (struct span){t->least, t->most};
 }
 
-/* Of what is no sum, and of sums too long to be taken apart. */
+/* The range of a term, or of a sum with too many terms for an affine form. */
 static struct span range_of_term(struct walker *w, int expr) {
   const struct px_node *n = node_of(w, expr);
   struct span a = unbounded, b = unbounded;
@@ -234,7 +235,7 @@ static struct span range_of_term(struct walker *w, int expr) {
   }
 }
 
-/* What facts about this term alone leave of its range. */
+/* The range of a term, narrowed by the facts about this term alone. */
 static struct span refined(const struct walker *w, int term, struct span span) {
   for (int i = 0; i < w->facts.count; i++) {
     const struct fact *f = &w->facts.data[i];
@@ -250,7 +251,7 @@ static int place_of(const struct walker *w, const struct affine *f, int term) {
   return at;
 }
 
-/* The range of f, written as `times` the fact's sum and a rest. */
+/* The range of f as `times` the form of the fact, plus the rest. */
 static struct span by_fact(const struct walker *w, const struct fact *fact, const struct affine *f,
                            const struct span *terms, int64_t times) {
   struct affine rest = *f;
@@ -266,7 +267,7 @@ static struct span by_fact(const struct walker *w, const struct fact *fact, cons
   return plus(sum, scaled(fact->span, times));
 }
 
-/* ... with each number of times that takes a term away whole. */
+/* The narrowest of these ranges, for each factor that cancels a term of f. */
 static struct span by_fact_at_best(const struct walker *w, const struct fact *fact,
                                    const struct affine *f, const struct span *terms) {
   struct span best = unbounded;
@@ -319,7 +320,7 @@ static void walk_load(struct walker *w, int load, bool always) {
   for (int i = 0; i < rank; i++) check_index(w, load, i, always);
 }
 
-/* Where the condition holds, or does not. */
+/* Walks an expression that is evaluated only if the condition holds (or does not hold). */
 static void walk_under(struct walker *w, int condition, bool holds, int expr) {
   int facts = w->facts.count;
   assume(w, condition, holds);

@@ -1,11 +1,11 @@
-/* Which stages depend on constant inputs, and on nothing else: they can be computed before a call. */
+/* Finds the stages that depend on constant inputs only: they can be computed before a call. */
 #include "base/memory.h"
 #include "program/program.h"
 
 struct loads {
   const struct program *p;
   const bool *constant; /* by tensor */
-  bool any, varying;    /* ... that were seen */
+  bool any, varying;    /* seen: any load; a load that is not constant */
 };
 
 static void see(struct loads *l, int expr) {

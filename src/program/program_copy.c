@@ -1,4 +1,4 @@
-/* A program of its own that says the same: arrays as they are, and names of its own. See program.h. */
+/* A copy of a program: the same arrays, and its own names. See program.h. */
 #include <string.h>
 
 #include "program/program.h"

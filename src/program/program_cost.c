@@ -1,4 +1,5 @@
-/* Counts of a program: see program_cost.h. Numbers stop at 2^62, which is told at the end. */
+/* Counts operations and bytes of a program. See program_cost.h. Numbers saturate at 2^62, and the
+ * end reports that as a failure. */
 #include "program/program_cost.h"
 
 #include <stdlib.h>
@@ -23,7 +24,7 @@ static int64_t operations(const struct program *p, int expr) {
   return saturating_add(saturating_add(arg[0], arg[1]), counted);
 }
 
-/* The axis that is the whole of this index; -1 if it is not one. */
+/* The axis that the index consists of; -1 if it is anything else. */
 static int lone_axis(const struct program *p, int expr) {
   const struct px_node *n = &p->nodes.data[expr];
   return n->op == PX_AXIS ? (int)n->integer : -1;
@@ -36,8 +37,8 @@ static bool is_next(const struct program *p, int expr, int axis) {
   return one->op == PX_INT && one->integer == 1;
 }
 
-/* The bounds are ptr[r]..ptr[r+1] over all rows r of a rising ptr of one axis: answers the axis r, and
- * in *total how many there are in all rows; -1 if they are not. */
+/* Recognises the bounds ptr[r]..ptr[r+1] over all rows r of a rising ptr. Returns the axis r, and
+ * in *total the number of entries of all rows; -1 for other bounds. */
 static int row_axis(const struct program *p, const struct program_tensor *t,
                     const struct program_axis *a, int64_t *total) {
   const struct px_node *low = &p->nodes.data[a->low], *high = &p->nodes.data[a->high];
@@ -51,9 +52,9 @@ static int row_axis(const struct program *p, const struct program_tensor *t,
   return row;
 }
 
-/* How often the expression is evaluated, at most. */
+/* The maximum number of evaluations of the expression. */
 static int64_t evaluations(const struct program *p, const struct program_tensor *t) {
-  bool counted[PROGRAM_AXES] = {false}; /* within the rows of another axis */
+  bool counted[PROGRAM_AXES] = {false}; /* with the rows of another axis */
   int64_t n = 1, total;
   for (int i = t->rank; i < t->rank + t->reductions; i++) {
     int row = t->axes[i].low < 0 ? -1 : row_axis(p, t, &t->axes[i], &total);
@@ -68,7 +69,8 @@ static int64_t evaluations(const struct program *p, const struct program_tensor 
 
 /* ---- bytes --------------------------------------------------------------------------------- */
 
-/* What the loads of one tensor reach: the box around them all, and the sum of what each can. */
+/* The elements that the loads of one tensor reach: the box around all, and the sum over the
+ * loads. */
 struct reach {
   int tensor;
   int64_t low[PROGRAM_AXES], high[PROGRAM_AXES];
@@ -88,7 +90,7 @@ static struct reach *reach_of(struct reaches *all, int tensor) {
   return &all->data[all->count - 1];
 }
 
-/* As many different indices as these axes of the stage give. */
+/* The number of combinations of values of these axes. */
 static int64_t axes_product(const struct program_tensor *t, uint32_t axes) {
   int64_t n = 1;
   for (int i = 0; i < t->rank + t->reductions; i++)
@@ -105,7 +107,7 @@ static void reach_load(const struct program *p, const struct program_tensor *t,
   for (int i = 0; i < from->rank; i++) {
     struct px_range r = px_range(p, p->indices.data[n->first + i]);
     int64_t low = int_max(r.low, 0), high = int_min(r.high, from->axes[i].size - 1);
-    if (low > high) return; /* never evaluated */
+    if (low > high) return; /* a load that is never evaluated */
     reach->low[i] = int_min(reach->low[i], low);
     reach->high[i] = int_max(reach->high[i], high);
     box = saturating_mul(box, int_min(high - low + 1, axes_product(t, r.axes)));

@@ -1,30 +1,30 @@
-/* What a program costs, stage by stage, whatever the schedule: operations and the bytes that have to
- * move at least. */
+/* The cost of a program, stage by stage, without a schedule: operations, and the bytes that have to
+ * be moved at least. */
 #ifndef CANVAS_PROGRAM_PROGRAM_COST_H
 #define CANVAS_PROGRAM_PROGRAM_COST_H
 
 #include "program/program.h"
 
-/* The expression of a stage is evaluated at points * reduction points; where the bounds of a reduction
- * axis are `ptr[r]..ptr[r+1]` over all rows of a rising ptr, at as many as there are in all rows
- * together, and with other bounds at most at so many.
+/* A stage evaluates its expression points * reduction times. A reduction over `ptr[r]..ptr[r+1]`,
+ * for all rows of a rising ptr, counts the entries of all rows together; other data-dependent
+ * bounds count their maximum.
  *
- * flops: per evaluation one for each operation on values (+ - * / min max, signs, functions,
- * comparisons; of a select the larger branch) and one for the reducer, so a multiply-add is 2; one
- * per element for the division of a mean. Index arithmetic is free.
- * read: of each tensor that is loaded, the elements that its indices can reach, once. */
+ * flops: each evaluation counts one for each operation on values (+ - * / min max, signs,
+ * functions, comparisons; the larger branch of a select) and one for the reducer, so a multiply-add
+ * is 2. A mean adds one division per element. Index arithmetic is free. read: each loaded tensor
+ * counts the elements that its indices can reach, once. */
 struct program_cost {
-  int64_t points;        /* elements of the stage */
-  int64_t reduction;     /* points of the reduction for one of them, at most; 1 without */
-  int64_t flops;         /* of the whole stage */
+  int64_t points;    /* elements of the stage */
+  int64_t reduction; /* maximum number of reduction points of one element; 1 without a reduction */
+  int64_t flops;     /* of the whole stage */
   int64_t read, written; /* bytes */
 };
 
-/* Fails where a number passes 2^62. The program is verified. */
+/* Fails if a number exceeds 2^62. The program has to be verified. */
 canvas_status program_cost(canvas_context *ctx, const struct program *p, int stage,
                            struct program_cost *out);
 
-/* flops of all stages, those left out of which a number passes 2^62: a measure of its size. */
+/* The flops of all stages, without stages whose numbers exceed 2^62: a measure of size. */
 double program_flops(const struct program *p);
 
 int program_dtype_bytes(enum program_dtype dtype); /* of one element: 4, 8, 2, 4 */

@@ -1,9 +1,9 @@
-/* See program_facts.h. */
+/* Facts about the stages of a program. See program_facts.h. */
 #include "program/program_facts.h"
 
 #include "program/affine.h"
 
-/* Indices load inputs of i32 only, and no change is for these. */
+/* Loads inside indices are not counted: they load i32 inputs only, which no edit changes. */
 static int expr_loads(const struct program *p, int expr, int tensor) {
   const struct px_node *n = &p->nodes.data[expr];
   int count = 0;
@@ -36,7 +36,7 @@ int copied_tensor(const struct program *p, int stage) {
   return n->op == PX_LOAD ? n->tensor : -1;
 }
 
-/* One load, or a number where indices say so. */
+/* Whether the expression is a load or a number, chosen by index conditions. */
 static bool moves_data(const struct program *p, int expr, int *loads) {
   const struct px_node *n = &p->nodes.data[expr];
   if (n->op == PX_LOAD) return ++*loads == 1;
@@ -53,7 +53,7 @@ bool is_data_movement(const struct program *p, int tensor) {
 
 /* ---- windows -------------------------------------------------------------------------------- */
 
-/* Takes the load into the window; `first` is the first that is seen. */
+/* Extends the window to contain the load; `first`: it is the first one. */
 static const char *widen(const struct program *p, const struct px_node *load, bool first,
                          struct window *w) {
   int own = w->own, axis = -1;

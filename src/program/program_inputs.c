@@ -1,4 +1,4 @@
-/* What the inputs of a program may hold, and random values that they may hold. See interpret.h. */
+/* Checks of input values, and random input values. See interpret.h. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -6,10 +6,10 @@
 #include "base/random.h"
 #include "program/interpret.h"
 
-/* Drawn numbers, of more the first ones follow again: a prime, so that no two rows or images are the same. */
+/* Numbers drawn before they repeat: a prime, so that no two rows or images are equal. */
 enum { PERIOD = 4194301 };
 
-/* Eight bits of a number count, from 2^-133 on: where its last bit stands, it is rounded. */
+/* Rounds to bf16: eight significant bits, the last one at 2^-133 or above. */
 static double to_bf16(double value) {
   int exponent;
   if (value == 0 || !isfinite(value)) return value;
@@ -81,7 +81,8 @@ void tensor_fill(const struct program_tensor *t, int number, uint64_t seed, doub
   for (int64_t i = drawn; i < count; i++) values[i] = values[i - PERIOD];
 }
 
-/* The input that says where the rows of `count` elements begin: of a reduction ptr[r]..ptr[r+1]. -1: none. */
+/* The input ptr of a reduction over ptr[r]..ptr[r+1] whose rows hold `count` elements in all;
+ * -1. */
 static int row_starts(const struct program *p, int64_t count) {
   for (int i = 0; i < p->tensors.count; i++) {
     const struct program_tensor *t = &p->tensors.data[i];
@@ -99,8 +100,8 @@ static int row_starts(const struct program *p, int64_t count) {
   return -1;
 }
 
-/* Compressed sparse rows hold their columns in rising order: what is drawn is as near in memory as what is
- * meant, or a schedule would be chosen for a gather that nobody has. */
+/* Sorts the columns within each compressed sparse row. Real data is sorted, and schedules are
+ * chosen by measurements, so gathers of drawn data should be as local in memory. */
 static void sort_rows(const struct program *p, int ptr, uint64_t seed, double *values) {
   const struct program_tensor *t = &p->tensors.data[p->inputs.data[ptr]];
   int64_t ends = t->axes[0].size;

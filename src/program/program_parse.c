@@ -13,8 +13,8 @@
  *     leaf    = NUMBER | "inf" | "true" | "false" | NAME | NAME "[" exprs "]" | NAME "(" exprs ")"
  *             | "(" expr ")"
  *
- * Where a number stands decides what it is: an integer within [ ], a value in a stage's expression;
- * in a condition it follows what it is compared with.
+ * * The context decides the sort of a number: an index within [ ], a value in a stage's expression;
+ * in a condition the sort of the other side.
  */
 #include <math.h>
 #include <string.h>
@@ -38,7 +38,7 @@ struct parser {
   struct name_table tensors;
 };
 
-/* Passes on what the builder said about the expression at `at`. */
+/* Reports the builder's error at the position of the expression. */
 static canvas_status built(struct parser *ps, const struct token *at, int result) {
   return result < 0 ? lexer_fail(&ps->lx, at, "%s", ps->p->error) : CANVAS_OK;
 }
@@ -78,7 +78,7 @@ static canvas_status parse_number(struct parser *ps, enum place place, int sign,
   return built(ps, &t, *out = px_raw_leaf(ps->p, leaf));
 }
 
-/* Expressions up to `close`; at most `most` of them. */
+/* Parses expressions up to `close`, at most `most` of them. */
 static canvas_status parse_list(struct parser *ps, enum place place, const char *close, int most,
                                 int *exprs, int *count) {
   *count = 0;
@@ -99,7 +99,7 @@ static int find_tensor(struct parser *ps, const struct token *name) {
   return name_table_find(&ps->tensors, name->start, (size_t)name->length);
 }
 
-/* Keeps the place of a new tensor, and rejects a second one of its name. */
+/* Records the position of a new tensor; rejects a name that is taken. */
 static canvas_status place_tensor(struct parser *ps, const struct token *name, int tensor) {
   TRY(built(ps, name, tensor));
   struct program_tensor *t = &ps->p->tensors.data[tensor];
@@ -133,7 +133,7 @@ static canvas_status parse_load(struct parser *ps, const struct token *name, enu
   return built(ps, name, *out);
 }
 
-/* The function of this name; PX_OPS: there is none. */
+/* The function with this name; PX_OPS if there is none. */
 static enum px_op find_function(const struct token *name) {
   for (int op = 0; op < PX_OPS; op++)
     if (scalar_ops[op].binding == BIND_CALL && token_is_name(name, scalar_ops[op].text))
@@ -242,7 +242,7 @@ static canvas_status parse_sign(struct parser *ps, enum place place, int *out) {
   return binary(ps, PX_NEG, &at, out, -1);
 }
 
-/* Takes one of the operators that bind like this, or says that there is none. */
+/* Consumes an operator of this precedence; false if there is none. */
 static bool accept_operator(struct parser *ps, enum px_binding binding, enum px_op *op) {
   for (int i = 0; i < PX_OPS; i++)
     if (scalar_ops[i].binding == binding && lexer_accept(&ps->lx, scalar_ops[i].text)) {
@@ -388,7 +388,7 @@ static canvas_status parse_bound(struct parser *ps, int64_t *bound) {
   return CANVAS_OK;
 }
 
-/* The range of an input of i32: `0..41 rising`. */
+/* Parses the range of an i32 input: `0..41 rising`. */
 static canvas_status parse_range(struct parser *ps, int input) {
   struct lexer *lx = &ps->lx;
   int64_t low = 0, high = 0;
@@ -418,7 +418,7 @@ static canvas_status parse_input(struct parser *ps) {
   return program_verify_tensor(lx->ctx, ps->p, t);
 }
 
-/* `k:9`, or `k:ptr[r]..ptr[r+1]` */
+/* Parses `k:9` or `k:ptr[r]..ptr[r+1]`. */
 static canvas_status parse_over(struct parser *ps, enum program_reducer reducer) {
   struct lexer *lx = &ps->lx;
   const char *name;
@@ -437,7 +437,7 @@ static canvas_status parse_over(struct parser *ps, enum program_reducer reducer)
   return built(ps, &at, program_reduce(ps->p, ps->stage, reducer, name, n->integer));
 }
 
-/* What follows `//`: the lexer stands at the reducer. */
+/* Parses what follows `//`, from the reducer on. */
 static canvas_status parse_reduction(struct parser *ps) {
   struct lexer *lx = &ps->lx;
   enum program_reducer reducer = REDUCE_SUM;
@@ -448,7 +448,7 @@ static canvas_status parse_reduction(struct parser *ps) {
   return CANVAS_OK;
 }
 
-/* The expression uses the axes that stand after it: they are read first. */
+/* Parses the reductions before the expression, which uses them but precedes them in the text. */
 static canvas_status parse_body(struct parser *ps) {
   struct lexer *lx = &ps->lx;
   struct lexer start = *lx, end;
@@ -506,7 +506,7 @@ static canvas_status parse_outputs(struct parser *ps) {
   return lexer_end_line(lx, "after the outputs");
 }
 
-/* `winograd 4`, or nothing */
+/* Parses `winograd 4`, or nothing. */
 static canvas_status parse_winograd(struct parser *ps) {
   struct lexer *lx = &ps->lx;
   if (!lexer_accept(lx, "winograd")) return CANVAS_OK;
@@ -532,7 +532,7 @@ static canvas_status parse_header(struct parser *ps) {
   return lexer_end_line(lx, "after the name of the program");
 }
 
-/* A line `end`: the end of a program that stands in another text. */
+/* Parses a line `end`, which ends a program inside another text. */
 static bool is_end(const struct lexer *lx) {
   struct lexer ahead = *lx;
   return lexer_accept(&ahead, "end") &&

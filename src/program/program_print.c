@@ -1,8 +1,8 @@
-/* Programs as text, the one canonical way. See program.h.
+/* Prints programs in canonical form. See program.h.
  *
- * Parentheses stand only where the tree differs from what the text without them would give, so
- * (a*b)*c loses its pair and a*(b*c) keeps it: the order of floating point operations is part of
- * a program. Index arithmetic is printed tight, values with blanks around operators.
+ * Parentheses are printed only if the text without them would parse to another tree: (a*b)*c has
+ * none, a*(b*c) keeps them, since the order of floating point operations is part of a program.
+ * Index arithmetic is printed without blanks, value operators with blanks.
  */
 #include <math.h>
 #include <stdio.h>
@@ -26,10 +26,10 @@ const char *program_reducer_name(enum program_reducer reducer) {
 struct printer {
   const struct program *p;
   struct buf *buf;
-  bool point; /* whole numbers need a point: nothing else says that they are values */
+  bool point; /* whole numbers get a decimal point, since the context does not make them values */
 };
 
-/* The fewest digits that read back as the same number. */
+/* Prints the fewest digits that parse back to the same number. */
 static void number_text(double value, char text[32]) {
   if (isinf(value)) {
     strcpy(text, value < 0 ? "-inf" : "inf");
@@ -72,7 +72,7 @@ static void print_load(struct printer *w, const struct px_node *n) {
   buf_puts(w->buf, "]");
 }
 
-/* The text of a value operand of a comparison shows that it is one. */
+/* Whether the text of an operand of a comparison shows that it is a value. */
 static bool shows_value(const struct program *p, int expr) {
   const struct px_node *n = &p->nodes.data[expr];
   char text[32];
@@ -139,7 +139,7 @@ static void print_node(struct printer *w, const struct px_node *n, enum px_bindi
   }
 }
 
-/* In parentheses if it binds looser than `least`. */
+/* Prints an expression, in parentheses if it binds looser than `least`. */
 static void print_at(struct printer *w, int expr, enum px_binding least) {
   const struct px_node *n = &w->p->nodes.data[expr];
   enum px_binding binding = scalar_ops[n->op].binding;

@@ -1,7 +1,8 @@
-/* Whether two programs take and give the same tensors. See program.h. */
+/* Whether two programs have the same inputs and outputs. See program.h. */
 #include "program/program.h"
 
-/* Sizes, in order, where axes of one may be several of the other: 64, 3249 and 64, 57, 57. */
+/* Whether the sizes agree in order, where one axis may be several of the other: 64, 3249 and 64,
+ * 57, 57. */
 static bool same_sizes(const struct program_tensor *a, const struct program_tensor *b) {
   int64_t left = 1, right = 1;
   for (int i = 0, j = 0; i < a->rank || j < b->rank || left != right;) {

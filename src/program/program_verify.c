@@ -1,10 +1,10 @@
-/* What every program must be, rule by rule. See program.h.
+/* Checks the rules of programs. See program.h.
  *
- * Requires: nothing of the program's numbers and names (they may come from hostile text or from a
- * hand that edited fields); the arrays and the sorts of nodes are as the builder made them.
- * Guarantees: sizes and products are bounded, a stage loads earlier tensors only, no index
- * expression leaves 2^62, divisors are positive constants, and no load that is evaluated for every
- * element is certain to leave its tensor for one of them, or may leave it for some elements of i32.
+ * Requires: arrays and sorts of nodes are as the builder made them. Numbers and names are
+ * untrusted: they may come from hostile text, or from code that edited fields. Guarantees: sizes
+ * and products are bounded, a stage loads earlier tensors only, no index exceeds 2^62, divisors are
+ * positive constants. A load that is evaluated for every element is not certain to leave its tensor
+ * for any of them, and cannot leave it for any values of i32 elements.
  */
 #include <math.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@ struct verifier {
   int tensor;
 };
 
-/* The error message, after "line L, column C: " where the text is known. */
+/* Fails with the message, after "line L, column C: " if there is a text. */
 static canvas_status reject(const struct verifier *v, int line, int column, const char *format, ...)
     PRINTF_LIKE(4, 5);
 static canvas_status reject(const struct verifier *v, int line, int column, const char *format,
@@ -82,7 +82,7 @@ static canvas_status check_input_range(const struct verifier *v, const struct pr
 static canvas_status check_expr(const struct verifier *v, int expr, bool always);
 static canvas_status check_index(const struct verifier *v, int expr);
 
-/* The bounds of axis i: indices of the axes before it. */
+/* Checks the bounds of axis i: indices of the axes before it. */
 static canvas_status check_bounds(const struct verifier *v, const struct program_tensor *t, int i) {
   const struct program_axis *a = &t->axes[i];
   struct program_axis again = *a;
@@ -120,7 +120,7 @@ static canvas_status check_axis(const struct verifier *v, const struct program_t
                 a->name, t->name, (long long)a->size);
 }
 
-/* The product of the sizes is at most PROGRAM_ELEMENTS. */
+/* Checks that the product of the sizes is at most PROGRAM_ELEMENTS. */
 static bool product_fits(const struct program_axis *axes, int count) {
   int64_t product = 1;
   for (int i = 0; i < count; i++) product = saturating_mul(product, axes[i].size);
@@ -143,9 +143,9 @@ static canvas_status check_declaration(const struct verifier *v, const struct pr
   return CANVAS_OK;
 }
 
-/* Expressions. `always`: evaluated for every element of the stage. */
+/* Checks of expressions. `always`: the expression is evaluated for every element of the stage. */
 
-/* Index expressions: their parts first, so that px_range finds nothing it does not know. */
+/* Checks an index expression: operands first, so px_range sees only checked nodes. */
 static canvas_status check_index(const struct verifier *v, int expr) {
   const struct px_node *n = &v->p->nodes.data[expr];
   struct buf text = {0};
@@ -190,7 +190,7 @@ static canvas_status check_load(const struct verifier *v, const struct px_node *
     TRY(check_index(v, index));
     struct px_range r = px_range(v->p, index);
     int64_t size = to->axes[i].size;
-    bool known = r.exact || r.data; /* what depends on data has to be proved, or guarded */
+    bool known = r.exact || r.data; /* data-dependent indices have to be proved or guarded */
     bool leaves = known ? r.low < 0 || r.high >= size : r.high < 0 || r.low >= size;
     if (always && leaves) return out_of_range(v, n, i, r);
   }

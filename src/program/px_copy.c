@@ -1,13 +1,13 @@
-/* An expression of one program in another, or in another place of the same: see program.h.
+/* Copies an expression to another program, or to another place of the same one. See program.h.
  *
- * Everything is built anew by the simplifying builder, so that what the sizes of the new axes decide
- * is decided: this is how stages are inlined, tensors packed and loops put in the place of axes.
+ * The simplifying builder builds the copy, so conditions and indices that the sizes of the new axes
+ * decide are simplified. Inlining, packing and the binding of axes to loops use this.
  */
 #include <math.h>
 
 #include "program/program.h"
 
-/* if every index is inside the tensor then load else nan, or 0 of i32 */
+/* Builds `if every index is inside the tensor then load else nan`; 0 instead of nan for i32. */
 static int guard_load(struct program *to, const struct program_tensor *t, const int *indices,
                       int load) {
   int inside = px_bool(to, true);

@@ -1,4 +1,4 @@
-/* Questions about expressions as they stand: are two the same, does an axis occur in one. */
+/* Predicates on expressions: equality, dependence on an axis, index conditions. */
 #include <math.h>
 
 #include "program/affine.h"

@@ -1,4 +1,4 @@
-/* The rows of scalar_ops.h as a table; leaves are no operations. */
+/* The rows of scalar_ops.h as a table; leaves have empty rows. */
 #include "program/scalar_ops.h"
 
 #include "program/program.h"

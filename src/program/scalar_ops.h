@@ -1,11 +1,11 @@
-/* The operations of expressions: one row each says everything about one but its C.
+/* The operations of expressions: one row defines everything about an operation except its C.
  *
- * The enum (program.h), the parser, the printer, the builder's sorts, the interpreter, the counts and
- * the bounds on rounding (src/run/rounding.c) come from the rows; what it is in C stands in
- * src/emit/emit_operations.c, which does not compile without a row for each.
+ * The enum (program.h), the parser, the printer, the builder's sorts, the interpreter, the counts
+ * and the rounding bounds (src/run/rounding.c) are generated from the rows. The C is in
+ * src/emit/emit_operations.c, which does not compile without a row for each operation.
  *
- * The order is that of the helpers in emitted C. MIN to POW that are written as calls are the
- * functions that programs know.
+ * The order of the rows is that of the helpers in emitted C. The rows with CALL are the functions
+ * of the program language.
  */
 #ifndef CANVAS_PROGRAM_SCALAR_OPS_H
 #define CANVAS_PROGRAM_SCALAR_OPS_H
@@ -14,19 +14,17 @@
 
 /* clang-format off */
 
-/*  PX_ADD, and EXP_V16 of vectors in C
- *  |       in programs
- *  |       |         enum px_binding: how it is written
- *  |       |         |        operands
- *  |       |         |        |  enum px_sorts: of operands and result
- *  |       |         |        |  |        operations that it counts as, of values
- *  |       |         |        |  |        |  the interpreter, of indices or conditions a, b
- *  |       |         |        |  |        |  |                  ... of values
- *  |       |         |        |  |        |  |                  |               enum px_error: an error of
- *  |       |         |        |  |        |  |                  |               |         operands, in the result
- *  |       |         |        |  |        |  |                  |               |         its slope at most
- *  |       |         |        |  |        |  |                  |               |         |    the result's own
- *  |       |         |        |  |        |  |                  |               |         |    rounding: enum px_units */
+/* PX_ADD, and EXP_V16 of vectors in C |       in programs |       |         enum px_binding: how it
+ * is written |       |         |        operands |       |         |        |  enum px_sorts: of
+ * operands and result |       |         |        |  |        operations that it counts as, of
+ * values |       |         |        |  |        |  the interpreter, of indices or conditions a, b |
+ * |         |        |  |        |  |                  ... of values |       |         |        |
+ * |        |  |                  |               enum px_error: an error of |       |         |
+ * |  |        |  |                  |               |         operands, in the result |       |
+ * |        |  |        |  |                  |               |         its slope at most |       |
+ * |        |  |        |  |                  |               |         |    the result's own |
+ * |         |        |  |        |  |                  |               |         |    rounding:
+ * enum px_units */
 #define SCALAR_OPS(X) \
   X(ADD,    "+",     ADD,     2, NUMBERS, 1, a + b,             a + b,          SUM,      0,   NEAREST) \
   X(SUB,    "-",     ADD,     2, NUMBERS, 1, a - b,             a - b,          SUM,      0,   NEAREST) \
@@ -62,7 +60,7 @@
 
 /* clang-format on */
 
-/* How tightly the text binds, from loosest to tightest: the numbers are compared. */
+/* Operator precedence, from loosest to tightest: the numbers are compared. */
 enum px_binding {
   BIND_SELECT,
   BIND_OR,
@@ -76,35 +74,37 @@ enum px_binding {
   BIND_LEAF
 };
 
+/* Sorts of the operands -> sort of the result. */
 enum px_sorts {
   SORTS_LEAF,
-  SORTS_NUMBERS, /* indices, or values: the result is what the operands are */
-  SORTS_INDICES, /* indices alone */
-  SORTS_VALUES,  /* values alone */
-  SORTS_REAL,    /* an index; a value */
-  SORTS_TEST,    /* indices, or values; a condition */
-  SORTS_LOGIC,   /* conditions; && and || evaluate their right side if the left does not decide */
-  SORTS_CHOICE   /* a condition and two numbers, of which one is evaluated */
+  SORTS_NUMBERS, /* two indices -> index, or two values -> value */
+  SORTS_INDICES, /* indices -> index */
+  SORTS_VALUES,  /* values -> value */
+  SORTS_REAL,    /* index -> value */
+  SORTS_TEST,    /* two indices or two values -> condition */
+  SORTS_LOGIC,   /* conditions -> condition; && and || evaluate the right side only if needed */
+  SORTS_CHOICE   /* condition and two numbers -> number; only one of them is evaluated */
 };
 
-/* The operands a and b are off by at most e and f: by how much the exact result of them is. */
+/* Error propagation: operands a and b have errors of at most e and f; the bound of the exact
+ * result's error. */
 enum px_error {
-  ERROR_NONE,     /* not asked: an index, or written by its sorts */
+  ERROR_NONE,     /* no formula: an index, a condition, or a choice between operands */
   ERROR_SUM,      /* e + f */
   ERROR_PRODUCT,  /* |a| f + |b| e + e f */
   ERROR_QUOTIENT, /* (e + |a/b| f) / (|b| - f) */
-  ERROR_POWER,    /* what the logarithm moves by, as a factor */
+  ERROR_POWER,    /* as a factor: exp of the error of b * log a */
   ERROR_LARGER,   /* the larger of e and f */
   ERROR_SLOPE,    /* slope * e */
-  ERROR_WAVE,     /* slope * e; the result's own rounding is one of 1 too, near zeros */
-  ERROR_RISING,   /* f(a + e) - f(a - e): of any function that never falls */
+  ERROR_WAVE,     /* slope * e; near zeros the result is rounded as if it were 1 */
+  ERROR_RISING,   /* f(a + e) - f(a - e), for a monotone function */
   ERROR_EXP,      /* exp(a) (exp(e) - 1): of exp and expm1 */
   ERROR_LOG,      /* e / (a - e), of log1p e / (1 + a - e) */
   ERROR_SQRT      /* e / sqrt(a) */
 };
 
-/* In units of the last place: the nearest number, or wide enough for any libm and for short
- * polynomials. */
+/* Rounding error of the result, in units in the last place: exact, nearest, or wide enough for any
+ * libm and for short polynomials. */
 enum px_units { UNITS_EXACT = 0, UNITS_NEAREST = 1, UNITS_LIBRARY = 8 };
 
 struct scalar_op {
@@ -112,9 +112,9 @@ struct scalar_op {
   enum px_binding binding;
   int arity;
   enum px_sorts sorts;
-  bool counted;
+  bool counted; /* as a flop, where it is of values */
   enum px_error error;
-  double slope;
+  double slope; /* maximum slope, of ERROR_SLOPE and ERROR_WAVE */
   enum px_units units;
 };
 

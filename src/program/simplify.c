@@ -1,9 +1,9 @@
-/* The builder's expressions: index arithmetic that simplifies itself. See program.h.
+/* Simplification of index arithmetic in the builder. See program.h.
  *
- * The rules are identities of integers with floor division, used only where the sizes of the axes
- * prove them (index_range.c). Sums are taken apart into terms (affine.h), where equal expressions
- * meet: what is added and taken away cancels, and quotient and remainder join again. A sum in which
- * nothing meets stays as it was written. Values are left as they are, except for factors of one.
+ * The rules are identities of integers with floor division, applied only where the sizes of the
+ * axes prove them (index_range.c). Sums are split into terms (affine.h), where equal expressions
+ * merge: terms cancel, and quotient and remainder combine. A sum in which nothing merges stays as
+ * it was written. Values are not simplified, except for factors of one.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static bool constant(const struct program *p, int a, int64_t *value) {
   return true;
 }
 
-/* `a` is `x op constant`. */
+/* Whether `a` is `x op constant`. */
 static bool with_constant(const struct program *p, int a, enum px_op op, int *x, int64_t *value) {
   const struct px_node *n = &p->nodes.data[a];
   if (n->op != op || !constant(p, n->arg[1], value)) return false;
@@ -66,7 +66,7 @@ static int mul_constant(struct program *p, int a, int64_t c) {
   return raw(p, PX_MUL, a, px_int(p, c));
 }
 
-/* `q` is x/m as px_div gives it. */
+/* Whether `q` is x/m as px_div builds it. */
 static bool is_quotient(const struct program *p, int q, int x, int64_t m) {
   int y, z;
   int64_t k, n, product;
@@ -76,7 +76,7 @@ static bool is_quotient(const struct program *p, int q, int x, int64_t m) {
          n == product && px_same(p, y, z);
 }
 
-/* The term to begin with; -1: the constant. */
+/* The term that the sum starts with, positive if possible; -1: the constant. */
 static int leading(const struct affine *a) {
   for (int i = 0; i < a->count; i++)
     if (a->term[i].coef > 0) return i;
@@ -100,7 +100,7 @@ int affine_expr(struct program *p, const struct affine *a) {
   return first < 0 || !a->constant ? sum : px_add(p, sum, px_int(p, a->constant));
 }
 
-/* Two terms, high and low, that are one: with q = x/m,
+/* Combines two terms, high and low, into one. With q = x/m,
  *
  *     q*m + x%m = x        q%n*m + x%m = x%(n*m)        x - q*m = x%m
  */
@@ -137,7 +137,7 @@ static bool join_terms(struct program *p, struct affine *s) {
   return false;
 }
 
-/* a + times*b, in which terms meet; -1 if none do. */
+/* a + times*b if terms merge in it; -1 otherwise. */
 static int meet(struct program *p, int a, int b, int64_t times) {
   struct affine s;
   if (!affine_of(p, a, &s)) return -1;
@@ -148,7 +148,7 @@ static int meet(struct program *p, int a, int b, int64_t times) {
   return changed ? affine_expr(p, &s) : -1;
 }
 
-/* `a` without the constant at its end, which is added to *c; false if that passes 64 bits. */
+/* Removes the constant at the end of `a` and adds it to *c; false if that overflows 64 bits. */
 static bool strip_constant(const struct program *p, int *a, int64_t sign, int64_t *c) {
   int x;
   int64_t k;
@@ -160,7 +160,7 @@ static bool strip_constant(const struct program *p, int *a, int64_t sign, int64_
   return !__builtin_mul_overflow(k, sign, &k) && !__builtin_add_overflow(*c, k, c);
 }
 
-/* Constants stand at the end: h + (kh-1) is h+kh-1. */
+/* Moves constants to the end: h + (kh-1) becomes h+kh-1. */
 static int join_raw(struct program *p, enum px_op op, int a, int b) {
   int x = a, y = b;
   int64_t c = 0;
@@ -201,7 +201,7 @@ int px_mul(struct program *p, int a, int b) {
   return raw(p, PX_MUL, a, b);
 }
 
-/* s = k*multiple + rest; false if nothing is a multiple. */
+/* Splits s = k*multiple + rest; false if no term is a multiple of k. */
 static bool divide_terms(const struct affine *s, int64_t k, struct affine *multiple,
                          struct affine *rest) {
   bool divides = s->constant % k == 0;
@@ -217,7 +217,7 @@ static bool divide_terms(const struct affine *s, int64_t k, struct affine *multi
   return multiple->count || multiple->constant;
 }
 
-/* The expression lies in [0, k). */
+/* Whether the expression is within [0, k). */
 static bool below(const struct program *p, int expr, int64_t k) {
   if (p->failed) return false;
   struct px_range r = px_range(p, expr);
@@ -242,7 +242,7 @@ static bool split_at(struct program *p, const struct affine *s, int64_t m, int64
   return *k > 1 && !p->failed;
 }
 
-/* All values of the expression have the same quotient by m. */
+/* Whether all values of the expression have the same quotient by m. */
 static bool one_quotient(const struct program *p, int expr, int64_t m, int64_t *quotient) {
   if (p->failed) return false;
   struct px_range r = px_range(p, expr);
@@ -299,18 +299,18 @@ int px_mod(struct program *p, int a, int b) {
   return raw(p, PX_MOD, a, b);
 }
 
-/* The range of a - b: closer than the two ranges tell where they share terms. */
+/* The range of a - b, which is narrower than the difference of the ranges if they share terms. */
 static struct px_range difference(struct program *p, int a, int b) {
   struct px_range unknown = {.overflow = true};
   if (px_range(p, a).overflow || px_range(p, b).overflow) return unknown;
   int nodes = p->nodes.count, d = px_sub(p, a, b);
   if (d < 0) return unknown;
   struct px_range r = px_range(p, d);
-  p->nodes.count = nodes; /* used by nothing */
+  p->nodes.count = nodes; /* drops temporary nodes */
   return r;
 }
 
-/* -1, 0, 1: a is never more than b, undecided, never less. */
+/* -1: a <= b always; 1: a >= b always; 0: unknown. */
 static int order(struct program *p, int a, int b) {
   if (!both_index(p, a, b)) return 0;
   struct px_range d = difference(p, a, b);
@@ -368,7 +368,7 @@ int px_select(struct program *p, int condition, int then, int other) {
   return px_raw(p, PX_SELECT, condition, then, other, 0, 0);
 }
 
-/* What the range of a - b says of `a op b`: 1 always, 0 never, -1 it depends. */
+/* Decides `a op b` by the range of a - b: 1 always, 0 never, -1 unknown. */
 static int always(enum px_op op, struct px_range d) {
   bool less = d.high < 0, no_more = d.high <= 0, more = d.low > 0, no_less = d.low >= 0;
   bool equal = no_more && no_less;

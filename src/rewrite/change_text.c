@@ -1,11 +1,15 @@
-/* Texts of changes that no text asked for: what program_edit.c reads to make the same change. */
+/* Prints a change that was made without a text as the text of its edit, so that program_edit.c can
+ * repeat it:
+ *
+ *     CHANGE_OUTLINE of node exp(X[c]) in Y, name E    ->    outline Y exp(X[c]) as E
+ */
 #include "rewrite/program_rebuild.h"
 
 static const char *name_of(const struct change *c, int tensor) {
   return c->from->tensors.data[tensor].name;
 }
 
-/* ` A, B, C`: the tensors that are chosen. */
+/* Prints ` A, B, C`, the chosen tensors. */
 static void print_names(const struct change *c, bool (*chosen)(const struct change *, int),
                         struct buf *out) {
   const char *between = " ";
@@ -31,7 +35,7 @@ static int tile_of(const struct change *c) {
   return tile;
 }
 
-/* ` Y X[c, w+1]`: a value of a stage. */
+/* Prints ` Y X[c, w+1]`, a stage and a value of it. */
 static void print_value(const struct change *c, struct buf *out) {
   buf_printf(out, " %s ", name_of(c, c->consumer));
   program_print_expr(c->from, c->node, out);
@@ -65,6 +69,6 @@ void change_print(const struct change *c, struct buf *out) {
       print_names(c, is_convolution, out);
       buf_printf(out, " %d", tile_of(c));
       break;
-    default: break; /* read from a text, which it keeps */
+    default: break; /* the other kinds are only made from a text, which the change keeps */
   }
 }

@@ -1,4 +1,4 @@
-/* Names in the text of an edit: of a tensor that there is, and of a new stage. */
+/* Parses names in the text of an edit: of an existing tensor, and of a new stage. */
 #include "rewrite/program_rebuild.h"
 
 canvas_status read_tensor(struct lexer *lx, const struct program *p, const char *wanted,
@@ -15,7 +15,7 @@ canvas_status read_tensor(struct lexer *lx, const struct program *p, const char 
   return CANVAS_OK;
 }
 
-/* `as NAME` */
+/* Parses `as NAME`. */
 canvas_status read_new_name(struct lexer *lx, struct change *c) {
   TRY(lexer_expect(lx, "as", "and the name of the new stage"));
   struct token t = lx->token;

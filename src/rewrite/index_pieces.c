@@ -1,11 +1,11 @@
-/* An index of one axis as straight pieces. See index_pieces.h.
+/* An index of one axis as affine pieces. See index_pieces.h.
  *
- * Each operation is taken on the places that the pieces of both of its operands have in common; minima,
- * maxima, quotients and remainders begin more pieces there.
+ * Each operation is applied where the pieces of its two operands overlap. A minimum, maximum,
+ * quotient or remainder splits such an interval further.
  */
 #include "rewrite/index_pieces.h"
 
-/* Of which axis the pieces are. */
+/* The axis that the pieces belong to. */
 struct along {
   const struct program *p;
   int axis;
@@ -20,14 +20,14 @@ int64_t index_piece_at(const struct index_piece *x, int64_t place) {
   return x->at + x->slope * (place - x->low);
 }
 
-/* What the piece says of the places from `low` up to `high`, of which there is one at least. */
+/* The part of the piece on [low, high), which is not empty. */
 static struct index_piece part_of(const struct index_piece *x, int64_t low, int64_t high) {
   return (struct index_piece){low, high, index_piece_at(x, low), high - low > 1 ? x->slope : 0};
 }
 
-/* ---- in order ---- */
+/* ---- lists of pieces ---- */
 
-/* The two are one line: a single place fits any that goes through it. */
+/* Whether two adjacent pieces lie on one line. A piece of one place fits any line through it. */
 static bool joins(const struct index_piece *x, const struct index_piece *y, int64_t *slope) {
   int64_t step = y->at - index_piece_at(x, y->low - 1);
   bool one = x->high - x->low == 1, other = y->high - y->low == 1;
@@ -35,7 +35,7 @@ static bool joins(const struct index_piece *x, const struct index_piece *y, int6
   return *slope == step && (one || other || x->slope == y->slope);
 }
 
-/* Where two lines cross in a place it belongs to the first one. */
+/* A place where two lines cross belongs to the first one. */
 static void give_crossing(struct index_piece *last, struct index_piece *x) {
   bool crosses = index_piece_at(last, x->low) == x->at && last->slope != x->slope;
   if (!crosses || last->high - last->low == 1 || x->high - x->low == 1) return;
@@ -43,7 +43,7 @@ static void give_crossing(struct index_piece *last, struct index_piece *x) {
   *x = part_of(x, last->high, x->high);
 }
 
-/* Behind the pieces that there are, of which the last one may go on; false: there are too many. */
+/* Appends a piece, or extends the last one; false if there are too many. */
 static bool add(struct index_pieces *out, struct index_piece x) {
   struct index_piece *last = out->count ? &out->piece[out->count - 1] : NULL;
   int64_t slope;
@@ -58,7 +58,7 @@ static bool add(struct index_pieces *out, struct index_piece x) {
   return true;
 }
 
-/* ---- operations on a stretch where both are straight ---- */
+/* ---- operations on an interval where both operands are affine ---- */
 
 static bool add_product(struct index_pieces *out, struct index_piece x, struct index_piece y) {
   if (x.slope && y.slope) return false;
@@ -66,7 +66,7 @@ static bool add_product(struct index_pieces *out, struct index_piece x, struct i
   return add(out, (struct index_piece){x.low, x.high, x.at * y.at, slope});
 }
 
-/* The lesser, or the larger one: which it is changes once at most. */
+/* The minimum or maximum, which switches between the two lines at most once. */
 static bool add_extreme(struct index_pieces *out, struct index_piece x, struct index_piece y,
                         bool least) {
   int64_t first = x.at - y.at, slope = x.slope - y.slope,
@@ -78,7 +78,7 @@ static bool add_extreme(struct index_pieces *out, struct index_piece x, struct i
   return add(out, part_of(&low, x.low, change)) && add(out, part_of(&high, change, x.high));
 }
 
-/* The quotient, or what is left: as long as the quotient stands still. */
+/* The quotient, or the remainder: one piece for each interval on which the quotient is constant. */
 static bool add_quotient(struct index_pieces *out, struct index_piece x, int64_t by, bool rest) {
   while (x.low < x.high) {
     int64_t q = floor_div(x.at, by), end = x.high;

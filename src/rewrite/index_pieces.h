@@ -1,7 +1,7 @@
-/* An index that depends on one axis alone, as pieces of the axis along which it moves by the same with each
- * step: what remainders, minima and maxima are made of.
+/* An index that depends on one axis only, as affine pieces of the axis: what remainders, quotients,
+ * minima and maxima make of it.
  *
- *     (w+3)%56 for w in 0..56    ->    0..53: 3, 4, ..    53..56: 0, 1, 2
+ *     (w+3)%56 for w in 0..56    ->    0..53: w + 3    53..56: w - 53
  */
 #ifndef CANVAS_REWRITE_INDEX_PIECES_H
 #define CANVAS_REWRITE_INDEX_PIECES_H
@@ -10,19 +10,21 @@
 
 enum { INDEX_PIECES = 16 };
 
-/* Places low .. high-1: at, at + slope, ... */
+/* The values at, at + slope, ... on [low, high) of the axis. */
 struct index_piece {
   int64_t low, high, at, slope;
 };
 
 struct index_pieces {
-  struct index_piece piece[INDEX_PIECES]; /* one after the other, from 0 up to the axis's size */
+  struct index_piece piece[INDEX_PIECES]; /* ascending, without gaps, over the whole axis */
   int count;
 };
 
-/* False: something else is in the expression, it may overflow, or there are more pieces. */
+/* False if the expression depends on anything else, may overflow, or has more than INDEX_PIECES
+ * pieces. */
 bool index_pieces(const struct program *p, int expr, int axis, int64_t size,
                   struct index_pieces *out);
-int64_t index_piece_at(const struct index_piece *x, int64_t place);
+int64_t index_piece_at(const struct index_piece *x,
+                       int64_t place); /* the value at a place of the axis */
 
 #endif

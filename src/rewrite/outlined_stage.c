@@ -1,9 +1,10 @@
-/* The stage that an outlined expression becomes, and the load that stands in its place. See
- * program_outline.c, which says which axes it has. */
+/* The edits `outline`, `columns` and `reciprocal`: the stage that computes the outlined value, and
+ * the load that replaces the value. program_outline.c shows them, and chooses the axes. */
 #include "program/interpret.h"
 #include "rewrite/program_rebuild.h"
 
-/* Of bf16 already, or a number that is: storing it as bf16 rounds nothing. */
+/* Whether storing the value as bf16 rounds nothing: it is loaded from bf16, or a number that bf16
+ * has. */
 static bool is_of_bf16(const struct program *p, int expr) {
   const struct px_node *n = &p->nodes.data[expr];
   if (n->op == PX_LOAD) return p->tensors.data[n->tensor].dtype == PROGRAM_BF16;
@@ -11,7 +12,7 @@ static bool is_of_bf16(const struct program *p, int expr) {
   return n->op == PX_SELECT && is_of_bf16(p, n->arg[1]) && is_of_bf16(p, n->arg[2]);
 }
 
-/* A stage of bf16 rounds what it stores, and not what it computes from. */
+/* A bf16 stage rounds its result only, so a value that it computes from stays f32. */
 static enum program_dtype outlined_dtype(const struct change *c) {
   enum program_dtype dtype = c->from->tensors.data[c->consumer].dtype;
   return dtype == PROGRAM_BF16 && !is_of_bf16(c->from, c->node) ? PROGRAM_F32 : dtype;

@@ -1,14 +1,20 @@
-/* A product of what is 0 beyond a border is computed within the border only. See program_edit.h.
+/* The edit `border`: multiplies a zero-padded value inside its condition only. The condition then
+ * encloses the whole product, so code can skip the padding.
  *
- *     (if 1 <= h && h < 57 then X[h-1] else 0) * W[k]   ->   if 1 <= h && h < 57 then X[h-1] * W[k] else 0
+ *     Y[k:32, h:56] = (if 1 <= h+kh && h+kh < 57 then X[c, h+kh-1] else 0) * W[k, c, kh]
+ *                     // sum c:64, kh:3         (one line in a file)
+ * `border Y` ->
+ *     Y[k:32, h:56] = if 1 <= h+kh && h+kh < 57 then X[c, h+kh-1] * W[k, c, kh] else 0
+ *                     // sum c:64, kh:3
  *
- * With a stage for what is beyond it, a sum adds up the products with 0 there: one number for all channels,
- * which is 0, or nan where a weight is not finite.
+ * The padding now gives 0 where 0 * W was nan, for an infinite or nan weight. `border Y as Z` keeps
+ * the nan: stage Z sums the products 0 * W, and Y adds each of them once. Z is small: one element
+ * per tap and output channel.
  *
- *     Y = (if 1 <= h+k && h+k < 57 then X[h+k-1, c] else 0) * W[k, c] // sum k:3, c:64
- *
- *     Z[k:3] = 0 * W[k, c] // sum c:64
- *     Y = if 1 <= h+k && h+k < 57 then X[h+k-1, c] * W[k, c] else (if c < 1 then Z[k] else 0) // sum k:3, c:64
+ * `border Y as Z` ->
+ *     Z[kh:3, k:32] = 0 * W[k, c, kh] // sum c:64
+ *     Y[k:32, h:56] = if 1 <= h+kh && h+kh < 57 then X[c, h+kh-1] * W[k, c, kh]
+ *                     else if c < 1 then Z[kh, k] else 0 // sum c:64, kh:3
  */
 #include "program/affine.h"
 #include "rewrite/program_rebuild.h"
@@ -18,7 +24,8 @@ static bool is_zero(const struct program *p, int expr) {
   return n->op == PX_NUMBER && n->number == 0;
 }
 
-/* `if CONDITION then X else 0`, or the other way round, of a condition of indices. */
+/* Whether the value is zero padded: `if CONDITION then X else 0` with an index condition, or with
+ * the branches swapped. */
 static bool is_padded(const struct program *p, int expr) {
   const struct px_node *n = &p->nodes.data[expr];
   return n->op == PX_SELECT && n->sort == PX_VALUE && is_index_condition(p, n->arg[0]) &&
@@ -27,7 +34,8 @@ static bool is_padded(const struct program *p, int expr) {
 
 static int sink_product(struct program *p, int a, int b, int beyond);
 
-/* What has the border, times the other. */
+/* The product of a padded value and another one, inside the select. `first`: the padded one is the
+ * left factor. */
 static int sink_into(struct program *p, int border, int other, bool first, int beyond) {
   const struct px_node n = p->nodes.data[border]; /* a copy: the array may move */
   int at = is_zero(p, n.arg[1]) ? 2 : 1, arg[3] = {n.arg[0], n.arg[1], n.arg[2]};
@@ -69,9 +77,10 @@ bool has_padded_product(const struct program *p, int expr) {
   return false;
 }
 
-/* ---- what is beyond, as a stage ---------------------------------------------------------------- */
+/* ---- the sum of the products in the padding
+ * ---------------------------------------------------- */
 
-/* Axes in the conditions of the border. */
+/* The axes that the padding conditions depend on. */
 static uint32_t condition_axes(const struct program *p, const struct program_tensor *t, int expr) {
   uint32_t axes = 0;
   while (is_padded(p, expr)) {
@@ -88,20 +97,21 @@ const char *find_padding_sum(const struct program *p, int stage, struct padding_
   const struct px_node *n = &p->nodes.data[t->body];
   if (t->reducer != REDUCE_SUM || n->op != PX_MUL ||
       is_padded(p, n->arg[0]) == is_padded(p, n->arg[1]))
-    return "is no sum of what has a border times what has none";
+    return "is not a sum of a zero-padded value times one without padding";
   int border = n->arg[is_padded(p, n->arg[0]) ? 0 : 1];
   uint32_t asked = condition_axes(p, t, border);
   *out = (struct padding_sum){.factor = n->arg[border == n->arg[0] ? 1 : 0]};
   for (int i = 0; i < t->rank + t->reductions; i++) {
     bool summed = i >= t->rank && !(asked >> i & 1);
-    if (i >= t->rank && t->axes[i].low >= 0) return "has a sum whose bounds are no numbers";
+    if (i >= t->rank && t->axes[i].low >= 0) return "has a reduction whose bounds depend on data";
     if (summed) out->reduced |= 1u << i;
     if (!summed && px_mentions(p, out->factor, i)) out->axes |= 1u << i;
   }
-  return out->reduced ? NULL : "has conditions of all axes that it sums over";
+  return out->reduced ? NULL : "has padding conditions on every axis that it sums over";
 }
 
-/* Reductions first: lanes run along an own axis. */
+/* The axes of the padding stage. Reductions come first, so that the innermost axis, which becomes
+ * the vector axis, is one of the stage's own. */
 static int padding_axes(const struct change *c, int *axis) {
   const struct program_tensor *t = &c->from->tensors.data[c->tensor];
   int count = 0;

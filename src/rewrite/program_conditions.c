@@ -1,15 +1,15 @@
-/* Conditions of indices in the form that the formula reads: of `<` and `<=` alone, all of which hold where
- * something is computed. See program_edit.h.
+/* The edit `normalize conditions`: index conditions use only `<` and `<=`, and hold where a value
+ * is computed instead of where it is padding. Default scheduling expects this form.
  *
- *     Y[w] = if w < 1 || !(w <= 56) then 0 else X[w-1] * W[k]
- *
- *     Y[w] = if 1 <= w && w <= 56 then X[w-1] * W[k] else 0
+ *     Y[k:4, w:58] = if w < 1 || !(w <= 56) then 0 else X[w-1] * W[k]
+ * ->
+ *     Y[k:4, w:58] = if 1 <= w && w <= 56 then X[w-1] * W[k] else 0
  */
 #include "program/affine.h"
 #include "rewrite/program_edit.h"
 #include "rewrite/program_rebuild.h"
 
-/* The condition, or what holds where it does not. */
+/* The condition in normal form; with `holds` false, its negation. */
 static int normalized_condition(struct program *p, int expr, bool holds) {
   const struct px_node n = p->nodes.data[expr]; /* a copy: the array may move */
   int a = n.arg[0], b = n.arg[1];
@@ -32,7 +32,7 @@ static int normalized_condition(struct program *p, int expr, bool holds) {
   }
 }
 
-/* `<` and `<=` and one of PX_AND and PX_OR between them. */
+/* Whether the condition consists of `<` and `<=`, joined by `between` (PX_AND or PX_OR) only. */
 static bool is_chain_of(const struct program *p, int expr, enum px_op between) {
   const struct px_node *n = &p->nodes.data[expr];
   if (n->op == between)
@@ -40,14 +40,14 @@ static bool is_chain_of(const struct program *p, int expr, enum px_op between) {
   return n->op == PX_LT || n->op == PX_LE;
 }
 
-/* Whether `then` is what stands beyond a border. */
+/* Whether `then` is the padding and `other` the value. */
 static bool is_outside(const struct program *p, int condition, int then, int other) {
   if (!is_chain_of(p, condition, PX_OR)) return false;
   bool number = p->nodes.data[then].op == PX_NUMBER, rest = p->nodes.data[other].op == PX_NUMBER;
   return (number && !rest) || (number == rest && p->nodes.data[condition].op == PX_OR);
 }
 
-/* The expression with all of its conditions turned; itself where there is nothing to turn. */
+/* The expression with all its conditions in normal form; `expr` itself if nothing changes. */
 static int normalized(struct program *p, int expr) {
   const struct px_node n = p->nodes.data[expr];
   int arg[3] = {n.arg[0], n.arg[1], n.arg[2]};

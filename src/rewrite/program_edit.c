@@ -1,4 +1,5 @@
-/* See program_edit.h: reads an edit and says whether it is allowed; program_rebuild.c makes it. */
+/* Parses the text of an edit into a change (program_rebuild.h), and rejects edits that are not
+ * legal. See program_edit.h. Edits of one value of a stage are parsed in program_edit_values.c. */
 #include "rewrite/program_edit.h"
 #include "program/program_facts.h"
 
@@ -14,7 +15,7 @@ struct edit {
   struct change change;
 };
 
-/* ---- reading an edit ----------------------------------------------------------------------- */
+/* ---- parsing an edit ----------------------------------------------------------------------- */
 
 static canvas_status reject_indices(struct edit *e, const struct token *at) {
   const struct program_tensor *t = &e->change.from->tensors.data[e->change.tensor];
@@ -23,7 +24,7 @@ static canvas_status reject_indices(struct edit *e, const struct token *at) {
                     t->name);
 }
 
-/* `X in Y` */
+/* Parses the Y of `X in Y`. */
 static canvas_status read_consumer(struct edit *e) {
   const struct program *p = e->change.from;
   struct token in = e->lx.token;
@@ -65,8 +66,8 @@ static canvas_status read_pack(struct edit *e) {
   return layout_parse(&e->lx, e->change.from, e->change.tensor, &e->change.layout);
 }
 
-/* A stage that reduces does so in that of its only copy, which then is no part of other stages: that would reduce
- * within an expression. */
+/* A stage that reduces can be inlined only into a chain of copies, each the only consumer of the
+ * one before. Otherwise a reduction would stand inside an expression. */
 static canvas_status check_inlined(struct edit *e, const struct token *at) {
   const struct program *p = e->change.from;
   const bool *inlined = e->change.inlined;
@@ -86,7 +87,7 @@ static canvas_status check_inlined(struct edit *e, const struct token *at) {
   return CANVAS_OK;
 }
 
-/* `inline P` or `inline P, Q` */
+/* Parses `P` or `P, Q` after `inline`. */
 static canvas_status read_inline(struct edit *e) {
   const struct token first = e->lx.token;
   e->change.kind = CHANGE_INLINE;
@@ -103,7 +104,7 @@ static canvas_status read_inline(struct edit *e) {
   return check_inlined(e, &first);
 }
 
-/* The reduction axis of the tensor, by name. */
+/* Parses the name of a reduction axis of the tensor. */
 static canvas_status read_reduction(struct edit *e) {
   const struct program_tensor *t = &e->change.from->tensors.data[e->change.tensor];
   struct token at = e->lx.token;
@@ -117,7 +118,7 @@ static canvas_status read_reduction(struct edit *e) {
   return CANVAS_OK;
 }
 
-/* `rfactor Y k 16 as YP` */
+/* Parses `Y k 16 as YP` after `rfactor`. */
 static canvas_status read_rfactor(struct edit *e) {
   struct token at = e->lx.token;
   e->change.kind = CHANGE_RFACTOR;
@@ -140,7 +141,7 @@ static canvas_status read_rfactor(struct edit *e) {
   return read_new_name(&e->lx, &e->change);
 }
 
-/* `overlap P in Y h 8 as PO` */
+/* Parses `P in Y h 8 as PO` after `overlap`. */
 static canvas_status read_overlap(struct edit *e) {
   const struct program *p = e->change.from;
   struct window *w = &e->change.window;
@@ -171,7 +172,7 @@ static canvas_status read_overlap(struct edit *e) {
   return read_new_name(&e->lx, &e->change);
 }
 
-/* `winograd Y 4` or `winograd Y, Z 4` */
+/* Parses `Y 4` or `Y, Z 4` after `winograd`. */
 static canvas_status read_winograd(struct edit *e) {
   const struct program *p = e->change.from;
   struct token at[WINOGRADS];
@@ -194,7 +195,7 @@ static canvas_status read_winograd(struct edit *e) {
     struct winograd found;
     const char *why = find_winograd(p, stage[i], (int)tile.integer, &found);
     if (why) return lexer_fail(&e->lx, &at[i], "'%.40s' %s", p->tensors.data[stage[i]].name, why);
-    add_winograd(&e->change, stage[i], &found);
+    change_add_winograd(&e->change, stage[i], &found);
   }
   return CANVAS_OK;
 }
@@ -202,7 +203,7 @@ static canvas_status read_winograd(struct edit *e) {
 static canvas_status read_type(struct edit *e) {
   struct token at = e->lx.token;
   e->change.kind = CHANGE_TYPE;
-  TRY(read_tensor(&e->lx, e->change.from, "the tensor whose type changes", &e->change.tensor));
+  TRY(read_tensor(&e->lx, e->change.from, "the tensor whose data type changes", &e->change.tensor));
   TRY(reject_indices(e, &at));
   for (int i = 0; i < PROGRAM_I32; i++)
     if (lexer_accept(&e->lx, program_dtype_name((enum program_dtype)i))) {
@@ -212,23 +213,24 @@ static canvas_status read_type(struct edit *e) {
   return lexer_unexpected(&e->lx, "f32, f64 or bf16");
 }
 
-/* `border Y` or `border Y as Z` */
+/* Parses `Y` or `Y as Z` after `border`. */
 static canvas_status read_border(struct edit *e) {
   struct token at = e->lx.token;
   e->change.kind = CHANGE_BORDER;
-  TRY(read_tensor(&e->lx, e->change.from, "the stage whose border is left out", &e->change.tensor));
+  TRY(read_tensor(&e->lx, e->change.from, "the stage with the padded product", &e->change.tensor));
   const struct program_tensor *t = &e->change.from->tensors.data[e->change.tensor];
   if (t->is_input || !has_padded_product(e->change.from, t->body))
-    return lexer_fail(
-        &e->lx, &at,
-        "'%.40s' multiplies nothing that is 0 where indices say so, inline such a stage", t->name);
+    return lexer_fail(&e->lx, &at,
+                      "'%.40s' multiplies no zero-padded value: inline the padding stage first",
+                      t->name);
   if (!lexer_is(&e->lx, "as")) return CANVAS_OK;
   const char *why = find_padding_sum(e->change.from, e->change.tensor, &e->change.padding_sum);
   if (why) return lexer_fail(&e->lx, &at, "'%.40s' %s", t->name, why);
   return read_new_name(&e->lx, &e->change);
 }
 
-/* `merge axes` and `normalize conditions`: of the whole program. */
+/* Parses the second word of `merge axes` and `normalize conditions`, which edit the whole
+ * program. */
 static canvas_status read_whole(struct edit *e, enum change_kind kind, const char *of) {
   e->change.kind = kind;
   e->change.tensor = -1;
@@ -314,7 +316,7 @@ canvas_status program_edit_unverified(canvas_context *ctx, const struct program 
   canvas_status status = change_read(ctx, p, text, length, &change);
   if (status == CANVAS_OK) {
     *out = change_make(&change);
-    return *out ? status : fail(ctx, CANVAS_BAD_INPUT, "the edit leaves the program as it is");
+    return *out ? status : fail(ctx, CANVAS_BAD_INPUT, "the edit changes nothing in the program");
   }
   change_close(&change);
   program_free(change.to);

@@ -1,16 +1,17 @@
-/* Edits of one value of a stage's expression, which the text of the edit says again: `outline Y exp(X[c]) as E`. See
- * program_edit.h. */
+/* Parses the edits that name a value of a stage by its text, such as `outline Y exp(X[c]) as E`,
+ * and `turn`. See program_edit.h. */
 #include <string.h>
 
 #include "program/affine.h"
 #include "rewrite/program_edit.h"
 #include "rewrite/program_rebuild.h"
 
-enum { LOOKED = 1 << 12 /* nodes of an expression whose texts are compared */ };
+enum { LOOKED = 1 << 12 /* nodes: larger expressions are not compared by their text */ };
 
-/* ---- the value --------------------------------------------------------------------------------- */
+/* ---- the value
+ * --------------------------------------------------------------------------------- */
 
-/* The value as the text of an expression has it first, in `same`; -1. */
+/* The first value in the expression for which `same` returns true, in the order of the text; -1. */
 static int find_value(const struct program *p, int expr, bool (*same)(void *data, int node),
                       void *data) {
   const struct px_node *n = &p->nodes.data[expr];
@@ -24,7 +25,7 @@ static int find_value(const struct program *p, int expr, bool (*same)(void *data
 
 struct wanted {
   const struct program *p;
-  int value; /* as it was read */
+  int value; /* the parsed one */
   struct buf text;
 };
 
@@ -33,7 +34,7 @@ static bool is_same(void *data, int node) {
   return px_same(w->p, w->value, node);
 }
 
-/* What a builder made may be another tree of the same text. */
+/* Compares texts: an expression made by the builder may be another tree with the same text. */
 static bool reads_the_same(void *data, int node) {
   const struct wanted *w = data;
   struct buf text = {0};
@@ -43,7 +44,8 @@ static bool reads_the_same(void *data, int node) {
   return same;
 }
 
-/* The node of `p`, whose copy with the value behind it is `copy`; -1. */
+/* The node of the stage's expression that equals `value`; -1. `copy` is the program with the parsed
+ * value appended, so nodes have the same index in both. */
 static int find_node(const struct program *copy, int stage, int value) {
   int body = copy->tensors.data[stage].body;
   struct wanted w = {.p = copy, .value = value};
@@ -55,7 +57,7 @@ static int find_node(const struct program *copy, int stage, int value) {
   return node;
 }
 
-/* `Y EXPRESSION` */
+/* Parses `Y EXPRESSION` and finds the value in Y. */
 static canvas_status read_value(struct lexer *lx, struct change *c) {
   struct token at = lx->token;
   int value;
@@ -73,16 +75,17 @@ static canvas_status read_value(struct lexer *lx, struct change *c) {
   return lexer_fail(lx, &at, "the expression of '%.40s' has no such value", t->name);
 }
 
-/* ---- outline, columns, reciprocal -------------------------------------------------------------- */
+/* ---- outline, columns, reciprocal
+ * -------------------------------------------------------------- */
 
-/* Places of such an axis are not those of an axis of a tensor. */
+/* Rejects values that depend on a reduction with data-dependent bounds: its places are no axis of a
+ * tensor. */
 static canvas_status check_bounds(struct lexer *lx, const struct token *at,
                                   const struct change *c) {
   const struct program_tensor *t = &c->from->tensors.data[c->consumer];
   for (int i = t->rank; i < t->rank + t->reductions; i++)
     if (t->axes[i].low >= 0 && px_mentions(c->from, c->node, i))
-      return lexer_fail(lx, at,
-                        "the value depends on '%.40s', which runs from one index to another",
+      return lexer_fail(lx, at, "the value depends on '%.40s', whose bounds depend on data",
                         t->axes[i].name);
   return CANVAS_OK;
 }
@@ -100,7 +103,7 @@ static canvas_status check_divisor(struct lexer *lx, const struct token *at,
                                    const struct change *c) {
   const struct program_tensor *t = &c->from->tensors.data[c->consumer];
   if (t->dtype != PROGRAM_F32)
-    return lexer_fail(lx, at, "'%.40s' is not of f32, it keeps its divisions", t->name);
+    return lexer_fail(lx, at, "'%.40s' is not of f32, so its divisions stay", t->name);
   if (!is_divisor(c->from, t->body, c->node))
     return lexer_fail(lx, at, "'%.40s' does not divide by that", t->name);
   if (!has_reciprocal(c->from, c->node))
@@ -122,9 +125,10 @@ canvas_status read_outline(struct lexer *lx, struct change *c, enum change_kind 
   return CANVAS_OK;
 }
 
-/* ---- straight, turn ---------------------------------------------------------------------------- */
+/* ---- straight, turn
+ * ---------------------------------------------------------------------------- */
 
-/* An own axis of the tensor. */
+/* Parses the name of an own axis of the tensor. */
 static canvas_status read_axis(struct lexer *lx, const struct program_tensor *t, int *axis) {
   struct token at = lx->token;
   if (at.kind != TOKEN_NAME) return lexer_unexpected(lx, "an axis of the stage");
@@ -142,18 +146,20 @@ canvas_status read_straight(struct lexer *lx, struct change *c) {
   c->kind = CHANGE_STRAIGHT;
   TRY(read_value(lx, c));
   if (c->from->nodes.data[c->node].op != PX_LOAD)
-    return lexer_fail(lx, &at, "the value is no load of a tensor");
+    return lexer_fail(lx, &at, "the value is not a load of a tensor");
   TRY(read_axis(lx, &c->from->tensors.data[c->consumer], &axis));
   if (find_load_pieces(c, axis)) return CANVAS_OK;
-  return lexer_fail(lx, &at, "the load has no index of few straight pieces along that axis alone");
+  return lexer_fail(lx, &at,
+                    "no index of the load depends on that axis alone in a few long affine pieces");
 }
 
 canvas_status read_transpose(struct lexer *lx, struct change *c) {
   const struct token at = lx->token;
   c->kind = CHANGE_TRANSPOSE;
-  TRY(read_tensor(lx, c->from, "the stage whose axes change their order", &c->tensor));
+  TRY(read_tensor(lx, c->from, "the stage to transpose", &c->tensor));
   const struct program_tensor *t = &c->from->tensors.data[c->tensor];
-  const char *why = t->reductions ? "reduces, its axes stay" : not_inlined(c->from, c->tensor);
+  const char *why =
+      t->reductions ? "reduces, so its axes keep their order" : not_inlined(c->from, c->tensor);
   if (why) return lexer_fail(lx, &at, "'%.40s' %s", t->name, why);
   TRY(read_axis(lx, t, &c->axis));
   return read_new_name(lx, c);

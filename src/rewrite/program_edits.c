@@ -1,4 +1,4 @@
-/* The edits that made a program, as texts. See program_edit.h. */
+/* The list of edits that made a program, as texts. See program_edit.h. */
 #include <string.h>
 
 #include "rewrite/program_edit.h"

@@ -1,6 +1,9 @@
-/* See program_layout.h. An index is taken apart into digits; the digits of one axis of the layout, and
- * those of one axis of the tensor, have to be a mixed radix: the smallest counts 1, and each next one
- * as much as the product of those below it. */
+/* Layouts: parsing, and the indices both ways. See program_layout.h.
+ *
+ * The parser splits each index into digits. The digits of one layout axis, and those of one tensor
+ * axis, have to form a mixed radix: the smallest has the step 1, each next one the product of the
+ * extents below it.
+ */
 #include "rewrite/program_layout.h"
 
 #include <stdlib.h>
@@ -8,7 +11,7 @@
 
 struct reading {
   struct lexer *lx;
-  struct token at; /* the index that is read */
+  struct token at; /* of the index that is being parsed */
   struct layout *layout;
 };
 
@@ -24,7 +27,8 @@ static bool by_constant(const struct program *p, const struct px_node *n, int64_
   return *value >= 1;
 }
 
-/* An axis, or a quotient or remainder of a digit. */
+/* Parses a digit: an axis, or a quotient or remainder of a digit. False if the expression is
+ * none. */
 static bool read_digit(const struct layout *l, int expr, struct digit *d) {
   const struct program *p = l->scratch;
   const struct px_node *n = &p->nodes.data[expr];
@@ -47,13 +51,14 @@ static bool read_digit(const struct layout *l, int expr, struct digit *d) {
   return d->weight <= PROGRAM_ELEMENTS;
 }
 
-/* Adds the digits of step * expr; false if it is no sum of digits. */
+/* Adds the digits of step * expr; false if expr is not a sum of digits. */
 static bool read_digits(struct layout *l, int expr, int64_t step) {
   const struct program *p = l->scratch;
   const struct px_node *n = &p->nodes.data[expr];
   struct digit d;
   int64_t c;
-  if (n->op == PX_INT) return n->integer == 0; /* an axis of one place, or a block that holds all */
+  if (n->op == PX_INT)
+    return n->integer == 0; /* an axis of size 1, or a block as large as its axis */
   if (n->op == PX_ADD) return read_digits(l, n->arg[0], step) && read_digits(l, n->arg[1], step);
   if (n->op == PX_MUL && by_constant(p, n, &c))
     return c <= PROGRAM_ELEMENTS / step && read_digits(l, n->arg[0], c * step);
@@ -64,8 +69,8 @@ static bool read_digits(struct layout *l, int expr, int64_t step) {
   return true;
 }
 
-/* The digit of this axis (or this place) that counts `unit`, not among those that are taken; -1 if there
- * is none. With unit 0: any. A digit of one value counts nothing. */
+/* The first digit of a tensor axis (or, with axis -1, of a layout axis) that is not taken and has
+ * the weight (or step) `unit`; 0: any. -1 if there is none. Digits of extent 1 do not count. */
 static int find_digit(const struct layout *l, int axis, int place, int64_t unit,
                       const bool *taken) {
   for (int i = 0; i < l->count; i++) {
@@ -77,8 +82,8 @@ static int find_digit(const struct layout *l, int axis, int place, int64_t unit,
   return -1;
 }
 
-/* The product of the extents of the digits of this axis (or this place), if they are a mixed radix by
- * their weights (or steps); 0 if they are not. */
+/* The product of the extents of the digits of a tensor axis (or, with axis -1, of a layout axis) if
+ * they form a mixed radix; 0 if not. */
 static int64_t radix(const struct layout *l, int axis, int place) {
   bool taken[2 * PROGRAM_AXES] = {false};
   int64_t product = 1;
@@ -106,7 +111,8 @@ static void append_axes(const struct program *p, int expr, struct buf *name) {
     if (n->arg[i] >= 0) append_axes(p, n->arg[i], name);
 }
 
-/* co, co_o of co/32, co_i of co%32, co_m of co/4%8, and of a sum all names in a row. */
+/* The name of a layout axis without one: co for co, co_o for co/32, co_i for co%32, co_m for
+ * co/4%8, and ci_kh_kw for a sum of digits. */
 static const char *default_name(struct layout *l, int expr) {
   const struct px_node *n = &l->scratch->nodes.data[expr];
   struct buf name = {0};
@@ -153,7 +159,7 @@ static canvas_status read_index(struct reading *r) {
   return CANVAS_OK;
 }
 
-/* Every axis of the tensor is given by its digits. */
+/* Checks that the digits give back every axis of the tensor. */
 static canvas_status check_axes(const struct reading *r, const struct token *open) {
   const struct layout *l = r->layout;
   const struct program_tensor *t = tensor_of(l);
@@ -169,7 +175,7 @@ static canvas_status check_axes(const struct reading *r, const struct token *ope
   return CANVAS_OK;
 }
 
-/* The tensor alone. */
+/* A program whose only tensor is this one, as an input. */
 static struct program *scratch_of(const struct program_tensor *t) {
   const char *names[PROGRAM_AXES];
   int64_t sizes[PROGRAM_AXES];
@@ -205,7 +211,7 @@ void layout_free(struct layout *layout) {
   layout->scratch = NULL;
 }
 
-/* ---- both ways ----------------------------------------------------------------------------- */
+/* ---- indices in both directions ------------------------------------------------------------ */
 
 void layout_place(const struct layout *l, struct program *to, const int *tensor_indices,
                   int *layout_indices) {

@@ -1,9 +1,10 @@
-/* Axes that stand beside each other wherever they occur become one, as the pixels of an image where no window asks
- * for a row or a column. Tensors lie in memory as before. See program_edit.h.
+/* The edit `merge axes`: fuses two axes that are adjacent wherever they occur, such as the rows and
+ * columns of an image under a 1x1 convolution. Tensors have fewer axes; their memory layout stays
+ * the same.
  *
  *     in X f32 [n:1, ci:64, h:57, w:57]
  *     Y[n:1, co:96, h:57, w:57] = X[n, ci, h+kh, w+kw] * W[co, ci, kh, kw] // sum ci:64, kh:1, kw:1
- *
+ * ->
  *     in X f32 [n:1, ci:64, h_w:3249]
  *     Y[n:1, co:96, h_w:3249] = X[n, ci, h_w] * W[co, ci, 0, 0] // sum ci:64, kh:1, kw:1
  */
@@ -17,8 +18,8 @@
 struct merge {
   const struct program *from;
   struct program *to;
-  uint32_t *pair; /* by tensor: axis i and the next become one where bit i is set */
-  int pairs;
+  uint32_t *pair; /* by tensor: bit i: axes i and i + 1 are fused */
+  int pairs;      /* set bits of all tensors */
 };
 
 static const struct program_tensor *tensor_at(const struct merge *m, int tensor) {
@@ -27,12 +28,12 @@ static const struct program_tensor *tensor_at(const struct merge *m, int tensor)
 
 /* ---- which axes ------------------------------------------------------------------------------ */
 
-/* A reduction of one step, whose place is 0. */
+/* A reduction axis of size 1, whose value is always 0. */
 static bool is_unit(const struct program_tensor *t, int axis) {
   return axis >= t->rank && t->axes[axis].size == 1 && t->axes[axis].low < 0;
 }
 
-/* The axis that an index is, but for units; -1: it is otherwise. */
+/* The axis that an index consists of, apart from unit reductions; -1 if it is anything else. */
 static int plain_axis(const struct merge *m, const struct program_tensor *t, int index) {
   struct affine a;
   int axis = -1;
@@ -47,7 +48,8 @@ static int plain_axis(const struct merge *m, const struct program_tensor *t, int
   return axis;
 }
 
-/* Axes of several steps, both the tensor's own or both summed over all their places. */
+/* Whether axis and axis + 1 can be fused: both longer than 1, both own axes or both reductions,
+ * without data-dependent bounds. */
 static bool may_pair(const struct program_tensor *t, int axis) {
   if (axis + 1 >= t->rank + t->reductions || axis + 1 == t->rank || t->dtype == PROGRAM_I32)
     return false;
@@ -56,8 +58,9 @@ static bool may_pair(const struct program_tensor *t, int axis) {
          a->size <= PROGRAM_ELEMENTS / b->size;
 }
 
-/* No axis is in two pairs: of three axes the first two become one, and that one and the third the next time. Images,
- * the first axis of the first output, stay: programs for fewer of them are tuned (fewer_images.h). */
+/* Marks a pair; false if the axes cannot be fused. No axis is in two pairs: three axes are fused in
+ * two rounds. The batch, the first axis of the first output, stays: tuning uses programs for fewer
+ * images (fewer_images.h). */
 static bool add_pair(struct merge *m, int tensor, int axis) {
   uint32_t *pair = &m->pair[tensor], beside = 2u << axis | (1u << axis) >> 1;
   if (*pair >> axis & 1) return true;
@@ -68,8 +71,8 @@ static bool add_pair(struct merge *m, int tensor, int axis) {
   return true;
 }
 
-/* Pairs of a stage stand beside each other in what it loads, and nowhere else, where they are pairs, too; false: they
- * do not. */
+/* Whether a stage uses the two axes of each pair only as adjacent indices of a load. Marks the
+ * pairs of the loaded tensors that follow from this. */
 static bool agrees(struct merge *m, int stage, int expr);
 
 static bool load_agrees(struct merge *m, int stage, const struct px_node *load) {
@@ -106,7 +109,7 @@ static bool stage_agrees(struct merge *m, int stage) {
   return agrees(m, stage, t->body);
 }
 
-/* One pair brings others, until all stages agree. */
+/* Repeats until no stage adds a pair; false if a stage cannot fuse its axes. */
 static bool all_agree(struct merge *m) {
   for (int before = -1; before < m->pairs;) {
     before = m->pairs;
@@ -132,9 +135,9 @@ static void find_pairs(struct merge *m) {
   mem_free(before);
 }
 
-/* ---- the program of merged axes -------------------------------------------------------------- */
+/* ---- the program with fused axes ------------------------------------------------------------- */
 
-/* h_w of h and w, or with more letters, so that no axis of the tensor has it. */
+/* The name h_w for h and w, with `_` appended until no axis of the tensor has it. */
 static void merged_name(const struct program_tensor *t, int axis, char name[PROGRAM_NAME]) {
   const char *a = t->axes[axis].name, *b = t->axes[axis + 1].name;
   char joined[2 * PROGRAM_NAME + 2];
@@ -147,7 +150,7 @@ static void merged_name(const struct program_tensor *t, int axis, char name[PROG
     }
 }
 
-/* The axes of a tensor from `first` on, up to `end`, in pairs where they are. */
+/* The axes [first, end) of a tensor after fusion. */
 struct merged_axes {
   int count;
   char name[PROGRAM_AXES][PROGRAM_NAME];
@@ -168,7 +171,8 @@ static void merged_axes(const struct merge *m, int tensor, int first, int end,
   }
 }
 
-/* What stands for the axes of a stage of `from` from `first` on, of which there is `whole` now. */
+/* Sets the expressions of axis `first` and, if fused, of the next one, in terms of the new axis
+ * `whole`. Returns the axis after them. */
 static int set_axes(const struct merge *m, int stage, int first, int whole, int *axis) {
   const struct program_tensor *t = tensor_at(m, stage);
   bool pair = m->pair[stage] >> first & 1;
@@ -180,7 +184,7 @@ static int set_axes(const struct merge *m, int stage, int first, int whole, int 
   return first + 2;
 }
 
-/* A load of `from`, its indices copied already. */
+/* Builds a load of `from` whose indices are already copied. */
 static int load_merged(struct program *to, int tensor, int rank, const int *indices, void *data) {
   const struct merge *m = data;
   int places[PROGRAM_AXES], count = 0;

@@ -1,4 +1,11 @@
-/* Stages that only move data become index maps in the stages that load them. See program_edit.h. */
+/* Inlining of data movement, and transposition (the edit `turn`). See program_edit.h.
+ *
+ *     P[c:64, h:58] = if 1 <= h && h < 57 then X[c, h-1] else 0                    data movement
+ *     Y[k:32, h:56] = P[c, h+kh] * W[k, c, kh] // sum c:64, kh:3
+ * program_inline_data_movement ->
+ *     Y[k:32, h:56] = (if 1 <= h+kh && h+kh < 57 then X[c, h+kh-1] else 0) * W[k, c, kh]
+ *                     // sum c:64, kh:3         (one line in a file)
+ */
 #include <stdlib.h>
 
 #include "program/affine.h"
@@ -6,7 +13,8 @@
 #include "rewrite/program_edit.h"
 #include "rewrite/program_rebuild.h"
 
-/* What `stage` copies, over moves in between, is inlined if this is the only way that it goes. */
+/* Marks the chain of stages that end in `stage` by copies, as long as each has no other
+ * consumer. */
 static void inline_copied(const struct program *p, int stage, bool *inlined) {
   for (int t; (t = copied_tensor(p, stage)) >= 0; stage = t) {
     int loads = 0;

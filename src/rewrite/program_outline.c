@@ -1,24 +1,32 @@
-/* A part of a stage's expression as a stage of its own: the opposite of inlining. See program_edit.h.
+/* The edits `outline` and `columns`: a value of a stage's expression becomes a stage, the opposite
+ * of `inline`.
  *
- *     Y[h:56] = (if 1 <= h+kh && h+kh < 57 then X[h+kh-1] else 0) * W[kh] // sum kh:3
+ *     Y[k:32, h:56] = (if 1 <= h+kh && h+kh < 57 then X[c, h+kh-1] else 0) * W[k, c, kh]
+ *                     // sum c:64, kh:3         (one line in a file)
+ * `outline Y if 1 <= h+kh && h+kh < 57 then X[c, h+kh-1] else 0 as E` -> a padded image
+ *     E[c:64, h:58] = if 1 <= h && h < 57 then X[c, h-1] else 0
+ *     Y[k:32, h:56] = E[c, h+kh] * W[k, c, kh] // sum c:64, kh:3
+ * `columns Y ... as E` -> the columns of the image (im2col)
+ *     E[c:64, h:56, kh:3] = if 1 <= h+kh && h+kh < 57 then X[c, h+kh-1] else 0
+ *     Y[k:32, h:56] = E[c, h, kh] * W[k, c, kh] // sum c:64, kh:3
  *
- *     X_m[h:58] = if 1 <= h && h < 57 then X[h-1] else 0
- *     Y[h:56] = X_m[h+kh] * W[kh] // sum kh:3
- *
- * h and kh become one axis because every sum that has one of them is a multiple of h+kh, and a constant, as
- * that of a remainder, (h+kh)%56, is, too; and so do c and k of c/16*16+k, where k has 16 steps.
+ * `outline` combines an own axis with a reduction, h and kh, if the value depends on them only
+ * through multiples of one sum h+kh plus a constant. The operand of a remainder or quotient by a
+ * constant, (h+kh)%56, counts as such a sum. It also combines c and k in c/16*16+k, where k has 16
+ * steps.
  */
 #include "program/affine.h"
 #include "rewrite/program_edit.h"
 #include "rewrite/program_rebuild.h"
 
-/* ---- which axes go together ------------------------------------------------------------------ */
+/* ---- which axes are combined ----------------------------------------------------------------- */
 
+/* An own axis and a reduction that may be combined, and how the value depends on them. */
 struct pair {
   int axis, with;
-  int64_t step, with_step; /* of all sums; 0: none was seen */
-  int64_t block;           /* the axis occurs as axis/block alone; 0: not */
-  bool conflict;           /* they occur in another way, too */
+  int64_t step, with_step; /* coefficients in the sums seen so far, up to a factor; 0: none seen */
+  int64_t block;           /* the axis occurs only as axis/block; 0: as itself */
+  bool conflict;           /* the axes occur in sums that are not proportional */
 };
 
 static bool proportional(struct pair *pair, int64_t step, int64_t with_step) {
@@ -29,7 +37,8 @@ static bool proportional(struct pair *pair, int64_t step, int64_t with_step) {
   return step * pair->with_step == with_step * pair->step;
 }
 
-/* block*(axis/block) + with: how far each block moves the sum. */
+/* For a sum that depends on the axis as step*block*(axis/block): finds `block` and `step`; false if
+ * the sum has another form. */
 static bool block_stride(const struct program *p, const struct affine *sum, struct pair *pair,
                          int64_t *step) {
   *step = 0;
@@ -49,7 +58,8 @@ static bool block_stride(const struct program *p, const struct affine *sum, stru
 
 static void see_sum(const struct program *p, int expr, struct pair *pair);
 
-/* (axis+with)%56 is what axis+with makes it, as a quotient is: what is left of the sum. */
+/* Removes remainders and quotients by constants, such as (axis+with)%56, from the sum, and examines
+ * their operands as sums of their own. */
 static void see_remainders(const struct program *p, struct affine *sum, struct pair *pair) {
   for (int i = sum->count - 1; i >= 0; i--) {
     const struct px_node *n = &p->nodes.data[sum->term[i].expr];
@@ -86,7 +96,8 @@ static void see(const struct program *p, int expr, struct pair *pair) {
     see(p, p->indices.data[n->first + i], pair);
 }
 
-/* One of the two has the step 1 then: it counts what both make. */
+/* Whether the value depends on the two axes only through one sum. One of the two coefficients is 1
+ * then, so that the combined axis counts the values of the sum. */
 static bool is_one_axis(const struct program *p, const struct program_tensor *t, int node,
                         struct pair *pair) {
   const struct program_axis *with = &t->axes[pair->with], *axis = &t->axes[pair->axis];
@@ -106,7 +117,7 @@ static bool occurs(const struct program *p, int node, int axis) {
   return px_mentions(p, node, axis);
 }
 
-/* The reduction axis that goes with this one; -1. */
+/* The reduction that is combined with this axis; -1. */
 static int find_with(struct change *c, int axis, const bool *taken, struct pair *found) {
   const struct program_tensor *t = &c->from->tensors.data[c->consumer];
   for (int i = t->rank; i < t->rank + t->reductions; i++) {
@@ -133,7 +144,8 @@ static void add_axis(struct change *c, int axis, bool *taken) {
   a->size = (t->axes[axis].size - 1) * pair.step + (t->axes[with].size - 1) * pair.with_step + 1;
 }
 
-/* The axes of the indices of the first load below, in its order: so the stage lies as what it loads. */
+/* Adds the axes in the order in which the loads of the value use them, so that the stage has the
+ * layout of the tensor it loads. */
 static void add_loaded(struct change *c, int expr, bool *taken) {
   const struct px_node *n = &c->from->nodes.data[expr];
   const struct program_tensor *t = &c->from->tensors.data[c->consumer];

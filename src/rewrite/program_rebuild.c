@@ -1,4 +1,30 @@
-/* See program_rebuild.h. Loads go through load_changed. */
+/* Builds a program anew with one change in it. See program_rebuild.h. Every load of the original
+ * program goes through load_changed, which redirects it.
+ *
+ *     P[c:64, h:58] = if 1 <= h && h < 57 then X[c, h-1] else 0
+ *     Y[k:32, h:56] = P[c, h+kh] * W[k, c, kh] // sum c:64, kh:3
+ * `cache Y as YC` ->
+ *     YC[k:32, h:56] = P[c, h+kh] * W[k, c, kh] // sum c:64, kh:3
+ *     Y[k:32, h:56] = YC[k, h]
+ * `cache P in Y as PC` ->
+ *     PC[c:64, h:58] = P[c, h]
+ *     Y[k:32, h:56] = PC[c, h+kh] * W[k, c, kh] // sum c:64, kh:3
+ * `pack W as WP [k/16, c, kh, k%16]` ->
+ *     WP[k_o:2, c:64, kh:3, k_i:16] = W[k_o*16+k_i, c, kh]
+ *     Y[k:32, h:56] = P[c, h+kh] * WP[k/16, c, kh, k%16] // sum c:64, kh:3
+ * `inline P` ->
+ *     Y[k:32, h:56] = (if 1 <= h+kh && h+kh < 57 then X[c, h+kh-1] else 0) * W[k, c, kh]
+ *                     // sum c:64, kh:3         (one line in a file)
+ * `rfactor Y c 16 as YP` -> vector lanes can run along c_i
+ *     YP[k:32, h:56, c_i:16] = P[c_o*16+c_i, h+kh] * W[k, c_o*16+c_i, kh] // sum c_o:4, kh:3
+ *     Y[k:32, h:56] = YP[k, h, c_i] // sum c_i:16
+ * `overlap P in Y h 8 as PO` -> rows that two tiles read are stored in both
+ *     PO[h_o:7, c:64, h_i:10] = if 1 <= h_o*8+h_i && h_o*8+h_i < 57 then X[c, h_o*8+h_i-1] else 0
+ *     Y[k:32, h:56] = PO[h/8, c, h%8+kh] * W[k, c, kh] // sum c:64, kh:3
+ * `turn P c as PT` ->
+ *     PT[h:58, c:64] = if 1 <= h && h < 57 then X[c, h-1] else 0
+ *     Y[k:32, h:56] = PT[h+kh, c] * W[k, c, kh] // sum c:64, kh:3
+ */
 #include "rewrite/program_rebuild.h"
 
 #include "program/affine.h"
@@ -29,9 +55,10 @@ void change_close(struct change *c) {
   mem_free(c->winograd);
 }
 
-/* ---- what an edit may not do ------------------------------------------------------------------ */
+/* ---- legality
+ * --------------------------------------------------------------------------------- */
 
-/* The only stage that loads the tensor, once, is a copy of it. */
+/* Whether the tensor is loaded once, by a stage that copies it. */
 static bool is_copied_once(const struct program *p, int tensor) {
   int loads = 0, copies = 0;
   for (int i = tensor + 1; i < p->tensors.count; i++) {
@@ -41,7 +68,7 @@ static bool is_copied_once(const struct program *p, int tensor) {
   return loads == 1 && copies == 1;
 }
 
-/* A stage of less digits computes with it, and more than one load of a number of f64. */
+/* Whether inlining would compute an f64 value in a consumer of lower precision. */
 static bool loses_digits(const struct program *p, int tensor) {
   if (p->tensors.data[tensor].dtype != PROGRAM_F64 || is_data_movement(p, tensor)) return false;
   for (int i = tensor + 1; i < p->tensors.count; i++)
@@ -53,10 +80,10 @@ const char *not_inlined(const struct program *p, int tensor) {
   const struct program_tensor *t = &p->tensors.data[tensor];
   if (t->is_input) return "is an input, it has no expression";
   if (t->dtype == PROGRAM_BF16) return "is of bf16, which rounds where it is stored";
-  if (loses_digits(p, tensor)) return "is of f64, and a stage that is not loads it";
+  if (loses_digits(p, tensor)) return "is of f64, and a stage of lower precision loads it";
   if (is_output(p, tensor)) return "is an output, it has to be stored";
   if (t->reductions && !is_copied_once(p, tensor))
-    return "reduces: only a stage that does nothing but copy it could do so in its place";
+    return "reduces: it can only be inlined into a stage that does nothing but copy it";
   return NULL;
 }
 
@@ -68,17 +95,17 @@ static bool has_bounds(const struct program_tensor *t) {
 
 const char *not_rfactored(const struct program *p, int tensor, int axis, int64_t lanes) {
   const struct program_tensor *t = &p->tensors.data[tensor];
-  if (t->axes[axis].low >= 0) return "runs from one index to another, and not over all its places";
+  if (t->axes[axis].low >= 0) return "has bounds that depend on data";
   if (has_bounds(t) && t->reducer == REDUCE_MEAN)
-    return "is one of a mean over as many points as indices say";
+    return "belongs to a mean over a number of points that depends on data";
   if (has_bounds(t) && t->axes[axis].size % lanes)
-    return "stands beside one that runs from one index to another: choose a divisor of its size";
+    return "stands beside an axis with bounds that depend on data: choose a divisor of its size";
   return NULL;
 }
 
-/* ---- building anew -------------------------------------------------------------------------- */
+/* ---- redirected loads ----------------------------------------------------------------------- */
 
-/* P[y+k]  ->  PO[y/8, y%8+k] */
+/* Edit `overlap`: P[y+k]  ->  PO[y/8, y%8+k] */
 static int load_tile(const struct change *c, struct program *to, int rank, const int *indices) {
   const struct window *w = &c->window;
   int place[PROGRAM_AXES + 1], axis = indices[w->axis], tile = px_int(to, w->tile), y = -1;
@@ -98,7 +125,7 @@ static int load_tile(const struct change *c, struct program *to, int rank, const
   return px_load(to, c->new_stage, rank + 1, place);
 }
 
-/* Where an axis of a tensor is once `last` is behind the others. */
+/* The position of an axis after axis `last` has become the innermost. */
 static int transposed_place(int axis, int rank, int last) {
   return axis == last ? rank - 1 : axis - (axis > last);
 }
@@ -110,7 +137,7 @@ static int load_transposed(const struct change *c, struct program *to, int rank,
   return px_load(to, c->new_stage, rank, places);
 }
 
-/* A load of `from`, its indices copied already. */
+/* Builds a load of `from` whose indices are already copied. */
 static int load_changed(struct program *to, int tensor, int rank, const int *indices, void *data) {
   struct change *c = data;
   int places[PROGRAM_AXES];
@@ -141,7 +168,7 @@ static int new_tensor(struct change *c, const struct program_tensor *t, const ch
   return made;
 }
 
-/* The name, or one that no axis of the stage has yet. */
+/* The name, with a number appended if an axis of the stage has it already. */
 static const char *free_axis_name(struct change *c, int stage, const char *name) {
   const struct program_tensor *t = &c->to->tensors.data[stage];
   char other[PROGRAM_NAME + 16];
@@ -154,7 +181,7 @@ static const char *free_axis_name(struct change *c, int stage, const char *name)
   return arena_strndup(&c->to->arena, other, strlen(other));
 }
 
-/* One more reduction axis of stage `made`, like axis `a` of a stage of `from`. */
+/* Adds a reduction axis like axis `a` of a stage of `from` to stage `made`. */
 static int copy_reduction(struct change *c, int made, enum program_reducer reducer,
                           const struct program_axis *a, const struct px_map *map) {
   const char *name = c->to->failed ? a->name : free_axis_name(c, made, a->name);
@@ -167,7 +194,7 @@ static bool outlines(const struct change *c) {
   return c->kind == CHANGE_OUTLINE || c->kind == CHANGE_RECIPROCAL;
 }
 
-/* Stage `made` computes what `stage` of `from` does, whose own axes are the expressions `own`. */
+/* Defines stage `made` as `stage` of `from`, whose own axes become the expressions `own`. */
 static void define_as(struct change *c, int made, int stage, const int *own, bool verbatim) {
   const struct program_tensor *t = &c->from->tensors.data[stage];
   int axis[PROGRAM_AXES], indices[PROGRAM_AXES], copied = copied_tensor(c->from, stage);
@@ -197,7 +224,7 @@ static void define_as(struct change *c, int made, int stage, const int *own, boo
   program_define(c->to, made, body);
 }
 
-/* ---- partial sums ---- */
+/* ---- rfactor: partial reductions ---- */
 
 static double neutral(enum program_reducer reducer) {
   switch (reducer) {
@@ -208,7 +235,7 @@ static double neutral(enum program_reducer reducer) {
   }
 }
 
-/* k_i of k, or with as many letters more as it takes to be no axis of the stage. */
+/* The name k_i for a part of axis k, with the suffix repeated until no axis of the stage has it. */
 static const char *axis_part(struct change *c, const struct program_tensor *t, int axis,
                              const char *suffix) {
   char name[2 * PROGRAM_NAME];
@@ -225,12 +252,13 @@ static const char *part_name(struct change *c, const char *suffix) {
   return axis_part(c, &c->from->tensors.data[c->tensor], c->axis, suffix);
 }
 
-/* A mean of means is one where they are of as many points each. */
+/* Whether all partial reductions have the same number of points: only then is the mean of means the
+ * mean. */
 static bool is_even(const struct change *c) {
   return c->from->tensors.data[c->tensor].axes[c->axis].size % c->lanes == 0;
 }
 
-/* SP[..., k_i:16] = f(..., k_o*16+k_i) // sum k_o:6, with a condition where k overshoots. */
+/* Builds SP[..., k_i:16] = f(..., k_o*16+k_i) // sum k_o:6, with a guard where k overshoots. */
 static int partial_stage(struct change *c) {
   const struct program_tensor *t = &c->from->tensors.data[c->tensor];
   const struct program_axis *k = &t->axes[c->axis];
@@ -267,7 +295,7 @@ static int partial_stage(struct change *c) {
   return made;
 }
 
-/* S[...] = SP[..., k_i] // sum k_i:16 */
+/* Builds S[...] = SP[..., k_i] // sum k_i:16. */
 static int final_stage(struct change *c, const char *name, int partial) {
   const struct program_tensor *t = &c->from->tensors.data[c->tensor];
   enum program_reducer reducer = t->reducer == REDUCE_MEAN && !is_even(c) ? REDUCE_SUM : t->reducer;
@@ -282,7 +310,7 @@ static int final_stage(struct change *c, const char *name, int partial) {
   return made;
 }
 
-/* Tensor `tensor` of `from` under a name in `to`. */
+/* Copies tensor `tensor` of `from` to `to` under this name. */
 static int copy_tensor(struct change *c, int tensor, const char *name) {
   const struct program_tensor *t = &c->from->tensors.data[tensor];
   bool retyped = c->kind == CHANGE_TYPE && tensor == c->tensor;
@@ -293,7 +321,7 @@ static int copy_tensor(struct change *c, int tensor, const char *name) {
   return made;
 }
 
-/* A stage like tensor `like` of `from` that copies `source`, a tensor of `to`. */
+/* Adds a stage with the axes of tensor `like` of `from` that copies `source`, a tensor of `to`. */
 static int copying_stage(struct change *c, int like, const char *name, int source) {
   const struct program_tensor *t = &c->from->tensors.data[like];
   int axis[PROGRAM_AXES], made = new_tensor(c, t, name, false, t->dtype);
@@ -314,7 +342,7 @@ static int packed_stage(struct change *c) {
   return made;
 }
 
-/* What the stage computes, with an axis of it last. */
+/* Edit `turn`: the stage with c->axis as the innermost axis. */
 static int transposed_stage(struct change *c) {
   const struct program_tensor *t = &c->from->tensors.data[c->tensor];
   const char *names[PROGRAM_AXES];
@@ -333,7 +361,7 @@ static int transposed_stage(struct change *c) {
   return made;
 }
 
-/* PO[h_o:7, h_i:10, w:56] = what P is at h = h_o*8+h_i, and 0 where there is no such place. */
+/* Edit `overlap`: PO[h_o:7, h_i:10, w:56] = P at h = h_o*8+h_i, and 0 outside P. */
 static int overlap_stage(struct change *c) {
   const struct program_tensor *t = &c->from->tensors.data[c->tensor];
   const struct window *w = &c->window;
@@ -363,7 +391,7 @@ static int overlap_stage(struct change *c) {
   return made;
 }
 
-/* What stands before tensor i of `from`: the copy that it will read. */
+/* Adds the stage that tensor i of `from` will load, if the edit puts one before it. */
 static void begin_tensor(struct change *c, int i) {
   if (c->kind == CHANGE_CACHE_READ && i == c->consumer)
     c->new_stage = copying_stage(c, c->tensor, c->name, c->number[c->tensor]);
@@ -399,7 +427,7 @@ void program_rebuild(struct change *c) {
     program_output(c->to, c->number[c->from->outputs.data[i]]);
 }
 
-/* The program that another file makes as a whole. */
+/* Edits of the whole program, which other files make. */
 static struct program *made_elsewhere(struct change *c) {
   program_free(c->to);
   c->to =
@@ -421,7 +449,7 @@ struct program *change_make(struct change *c) {
 
 canvas_status change_finish(canvas_context *ctx, struct change *c, struct program **out) {
   *out = change_make(c);
-  if (!*out) return fail(ctx, CANVAS_BAD_INPUT, "the edit leaves the program as it is");
+  if (!*out) return fail(ctx, CANVAS_BAD_INPUT, "the edit changes nothing in the program");
   canvas_status status = program_verify(ctx, *out);
   if (status == CANVAS_OK) return status;
   program_free(*out);

@@ -1,5 +1,6 @@
-/* A program built anew with a change in it: tensor by tensor, what the change does not concern as it
- * stands. program_edit.c reads changes from text, program_moves.c makes one of its own. */
+/* The engine of the edits: builds a program anew, tensor by tensor, with one change in it. Tensors
+ * that the change does not concern are copied. program_edit.c parses a change from the text of an
+ * edit; the functions at the end of program_edit.h make changes without a text. */
 #ifndef CANVAS_REWRITE_PROGRAM_REBUILD_H
 #define CANVAS_REWRITE_PROGRAM_REBUILD_H
 
@@ -25,125 +26,134 @@ enum change_kind {
   CHANGE_NORMALIZE
 };
 
-/* An axis of what is outlined: an axis of the stage, or a sum of two, `step*axis + with_step*with` or
- * `axis/block*block + with`. */
+/* One axis of the stage that `outline` adds: an axis of the consumer, or two of them combined into
+ * `step*axis + with_step*with` or, with a block, `axis/block*block + with`. */
 struct outlined_axis {
-  int axis, with; /* with -1: the axis alone */
+  int axis, with; /* axes of the consumer; with -1: `axis` alone */
   int64_t step, with_step, size, block;
 };
 
-/* A convolution of a window of 3x3: the stage sums image times weights. The image depends on own[0] +
- * window[0] and own[1] + window[1], the rows and columns, and the weights on the window. */
+/* A convolution with a 3x3 window: a stage that sums image times weights. The image depends on
+ * own[0] + window[0] (the row) and own[1] + window[1] (the column), the weights on the window. */
 struct winograd {
-  int tile; /* 2 or 4 rows and columns of the stage; 0: it is none */
-  int own[2], window[2];
-  int image, weights; /* expressions */
-  int guard;          /* a select whose condition belongs to the image; -1: there is none */
-  int64_t block[PROGRAM_AXES]; /* the image depends on axis/block alone; 0: on the axis */
+  int tile;              /* rows and columns of an output tile, 2 or 4; 0: no convolution */
+  int own[2], window[2]; /* axes of the stage */
+  int image, weights;    /* expressions: the two factors */
+  int guard;             /* select around the product, whose condition guards the image; -1: none */
+  int64_t block[PROGRAM_AXES]; /* the image depends on axis/block only; 0: on the axis itself */
 };
 
-/* A sum of products with a border: what is beyond it is 0 times `factor`. */
+/* Sum of the products in the zero padding, 0 * factor, of a stage that multiplies a padded
+ * value. */
 struct padding_sum {
-  int factor; /* an expression */
-  uint32_t axes,
-      reduced; /* axes of the stage that holds it; reductions that its conditions do not ask */
+  int factor;       /* expression that the padded value is multiplied by */
+  uint32_t axes;    /* axes of the stage, by bit, that the sum has as its own */
+  uint32_t reduced; /* reductions of the stage, by bit, that no padding condition depends on */
 };
 
-/* Index `at` of a load is a line in each of these pieces of `axis`. */
+/* A load split by the pieces of `axis` on which its index number `index` is affine. */
 enum { LOAD_PIECES = 4 };
 struct load_pieces {
   int index, axis;
   struct index_piece piece[LOAD_PIECES];
   int count;
-  bool covers_axis; /* there are no other places */
+  bool covers_axis; /* else the original load remains for the rest of the axis */
 };
 
+/* One edit. Which fields an edit uses stands behind them. */
 struct change {
   enum change_kind kind;
   const struct program *from;
-  struct program *to; /* new; empty until program_rebuild */
-  int tensor;         /* of `from`: what is changed */
-  const char *text;   /* of the edit, in the arena of `to`; NULL: change_print has it */
-  int consumer; /* CHANGE_CACHE_READ, ... OVERLAP, OUTLINE, RECIPROCAL, STRAIGHT: the stage that reads it */
-  int node; /* CHANGE_OUTLINE, ... RECIPROCAL, STRAIGHT: of its expression, and all that are the same */
-  struct outlined_axis axes[PROGRAM_AXES];
+  struct program *to; /* the new program; empty until program_rebuild */
+  int tensor;         /* of `from`: the tensor that is changed; -1: none, or the whole program */
+  const char *text;   /* of the edit, in the arena of `to`; NULL: change_print writes it */
+  int consumer; /* stage that loads `tensor` or holds `node`: CACHE_READ, OVERLAP, node's edits */
+  int node;     /* value in the consumer's expression, equal ones too: OUTLINE to STRAIGHT */
+  struct outlined_axis axes[PROGRAM_AXES]; /* OUTLINE, RECIPROCAL: of the new stage */
   int axis_count;
-  bool columns;            /* none is a sum of two: CHANGE_OUTLINE */
+  bool columns;            /* OUTLINE: never combine two axes into one (edit `columns`) */
   const char *name;        /* of the new stage */
-  enum program_dtype type; /* CHANGE_TYPE */
-  struct layout layout;    /* CHANGE_PACK */
-  int axis;      /* of `tensor`: CHANGE_RFACTOR: a reduction; CHANGE_TRANSPOSE: what becomes last */
-  int64_t lanes; /* ... so many partial sums */
-  struct window window;           /* CHANGE_OVERLAP */
-  struct winograd *winograd;      /* CHANGE_WINOGRAD: by tensor */
-  struct padding_sum padding_sum; /* CHANGE_BORDER with a name */
-  struct load_pieces pieces;      /* CHANGE_STRAIGHT */
-  bool *inlined;                  /* CHANGE_INLINE: by tensor */
-  int *number;                    /* the tensors of `to` that stand for those of `from` */
-  int new_stage;                  /* the new stage, -1 until there is one */
-  bool redirected;                /* loads of `tensor` in the stage that is built now are others */
+  enum program_dtype type; /* TYPE */
+  struct layout layout;    /* PACK */
+  int axis;      /* of `tensor`: RFACTOR: the split reduction; TRANSPOSE: the new innermost */
+  int64_t lanes; /* RFACTOR: number of partial sums */
+  struct window window;           /* OVERLAP */
+  struct winograd *winograd;      /* WINOGRAD: by tensor */
+  struct padding_sum padding_sum; /* BORDER with a name */
+  struct load_pieces pieces;      /* STRAIGHT */
+  bool *inlined;                  /* INLINE, WINOGRAD: by tensor */
+  int *number;                    /* by tensor of `from`: its index in `to` */
+  int new_stage;                  /* index in `to` of the stage that the edit adds; -1: not yet */
+  bool redirected; /* in the stage being built, loads of `tensor` go to `new_stage` */
 };
 
-/* program_edit.c: the change that an edit's text asks for; `to` is empty. To be closed in any case. */
+/* program_edit.c: parses the text of an edit; `to` stays empty. Close the change even on
+ * failure. */
 canvas_status change_read(canvas_context *ctx, const struct program *p, const char *text,
                           size_t length, struct change *out);
-/* change_text.c: the text of a change that no text asked for, as change_read reads it. */
+/* change_text.c: the text of a change that was made without one; change_read parses it back. */
 void change_print(const struct change *c, struct buf *out);
 struct change change_open(enum change_kind kind, const struct program *from);
-void change_close(struct change *c); /* `to` is the caller's */
+void change_close(struct change *c); /* does not free `to` */
 void program_rebuild(struct change *c);
-/* Makes the change and closes it; NULL: there is nothing to change. The new program is to be verified
- * (program_verify) before it is kept ... */
+/* Makes the change and closes it. NULL if it changes nothing. The caller has to call program_verify
+ * on the result. */
 struct program *change_make(struct change *c);
-/* ... and *out is; NULL where that fails. */
+/* Makes the change, closes it and verifies the result; *out is NULL on failure. */
 canvas_status change_finish(canvas_context *ctx, struct change *c, struct program **out);
 
-/* program_edit_values.c: the edits of values of a stage, where the lexer stands behind their word. */
+/* program_edit_values.c: parses the edits of one value of a stage, and `turn`, after their word. */
 canvas_status read_outline(struct lexer *lx, struct change *c, enum change_kind kind, bool columns);
 canvas_status read_straight(struct lexer *lx, struct change *c);
 canvas_status read_transpose(struct lexer *lx, struct change *c);
-/* edit_names.c: a tensor by its name; `as NAME`, which no tensor has. */
+/* edit_names.c: parses the name of a tensor, and `as NAME` with a name that no tensor has. */
 canvas_status read_tensor(struct lexer *lx, const struct program *p, const char *wanted,
                           int *tensor);
 canvas_status read_new_name(struct lexer *lx, struct change *c);
 
-/* program_outline.c: the axes of what is outlined. */
+/* program_outline.c: chooses c->axes, the axes of the outlined stage. */
 void outline_axes(struct change *c);
-/* program_straight.c: the pieces of the load c->node along the own axis; false: it has none. */
+/* program_straight.c: finds c->pieces of the load c->node along an own axis; false if there are
+ * none. */
 bool find_load_pieces(struct change *c, int axis);
-/* program_reciprocal.c: the value is proved to be neither so small nor so large that its reciprocal is no normal
- * number of fp32, and a bound of rounding has room for one product more. */
+/* program_reciprocal.c: whether the value is proved to have a normal reciprocal in f32, within the
+ * rounding bound of one more product. */
 bool has_reciprocal(const struct program *p, int expr);
-/* program_conditions.c: see the edit `normalize conditions`; NULL: they are all so. */
+/* program_conditions.c: the edit `normalize conditions`; NULL if all conditions are normal
+ * already. */
 struct program *program_normalize_conditions(const struct program *p);
 
-/* outlined_stage.c: in c->to the stage of c->axes that computes c->node, and the load of it for the
- * consumer's axes. */
+/* outlined_stage.c: adds to c->to the stage with c->axes that computes c->node, and the load of it
+ * by the consumer, whose axes are the expressions `axis`. */
 int outline_stage(struct change *c, const struct px_map *map);
 int outline_load(struct change *c, const int *axis);
 
-/* program_winograd.c: why the stage is no convolution that tiles are for, a clause; NULL if it is one. */
+/* program_winograd.c: fills `out` if Winograd applies to the stage and returns NULL; otherwise
+ * returns a clause that says why not. */
 const char *find_winograd(const struct program *p, int stage, int tile, struct winograd *out);
-/* The stage is transformed, too; a border that only it reads becomes a part of it. */
-void add_winograd(struct change *c, int stage, const struct winograd *w);
-/* winograd_stages.c: in c->to what the stage becomes; the last of them, which has its name. */
+/* Adds the stage to the change, and inlines a padding stage that only it reads. */
+void change_add_winograd(struct change *c, int stage, const struct winograd *w);
+/* winograd_stages.c: adds to c->to the stages of the transformed convolution; returns the last one,
+ * which keeps the name. */
 int winograd_stages(struct change *c, int stage, const struct px_map *map);
 
-/* Why a reduction over the axis cannot be split into so many, a clause; NULL if it can. */
+/* Returns NULL, or a clause that says why the reduction over the axis cannot be split that
+ * often. */
 const char *not_rfactored(const struct program *p, int tensor, int axis, int64_t lanes);
-/* straight_load.c: in c->to what the load becomes. */
+/* straight_load.c: the expression in c->to that replaces the load. */
 int piecewise_load(struct change *c, const struct px_map *map);
-/* Why its expression cannot stand where it is loaded, a clause such as "is an output, ..."; NULL if it
- * can. One that reduces can where the only load of it is all of a stage, which then reduces itself. */
+/* Returns NULL, or a clause that says why the tensor cannot be inlined, such as "is an output,
+ * ...". A stage that reduces can be inlined only into a stage that does nothing but copy it. */
 const char *not_inlined(const struct program *p, int tensor);
 
-/* program_border.c: the expression with products moved to where conditions of indices choose no 0, and
- * whether there are any. Where they choose 0 it is `beyond`; -1: 0. */
+/* program_border.c: the expression with all products sunk into the zero padding of their factors.
+ * In the padding it is `outside`; -1: 0. */
 int sink_products(struct program *p, int expr, int beyond);
-bool has_padded_product(const struct program *p, int expr);
-/* Why there is no stage for what is beyond the border, a clause; NULL if there is one. */
+bool has_padded_product(const struct program *p, int expr); /* whether there are such products */
+/* Fills `out` and returns NULL, or returns a clause that says why the padding has no sum of its
+ * own. */
 const char *find_padding_sum(const struct program *p, int stage, struct padding_sum *out);
-/* In c->to that stage, and what the sum adds of it. */
+/* Add to c->to the stage of c->padding_sum, and what the stage sums of it. */
 int padding_stage(struct change *c, const struct px_map *map);
 int padding_load(struct change *c, const int *axis);
 

@@ -1,26 +1,34 @@
-/* Which values may be replaced by the product with their reciprocal: see the edit `reciprocal` in program_edit.h.
+/* The edit `reciprocal`: multiplies by a reciprocal that is computed once instead of dividing in
+ * every element.
  *
- * Only where the divisor is proved to be neither so small nor so large that its reciprocal is no normal number
- * (an infinity and a nan give what they gave). What has an upper bound here has a root in it, whose bound of
- * rounding has room for a product more.
+ *     Y[n:8, c:64] = X[n, c] / sqrt(V[n] + 1e-05)
+ * `reciprocal Y sqrt(V[n] + 1e-05) as D` ->
+ *     D[n:8] = 1 / sqrt(V[n] + 1e-05)
+ *     Y[n:8, c:64] = X[n, c] * D[n]
+ *
+ * This file proves that a divisor is within [SMALLEST, LARGEST], so that its reciprocal is a normal
+ * number. An infinite or nan divisor gives the same result as before. Besides constants, only a
+ * square root gives a value an upper bound here, and the rounding bound of a root has room for one
+ * more product.
  */
 #include <math.h>
 
 #include "rewrite/program_rebuild.h"
 
-enum { VISITED = 200 /* nodes that are looked at to prove its range */ };
+enum { VISITED = 200 /* nodes visited for a proof of a range */ };
 
-static const double SMALLEST = 1e-30, LARGEST = 1e30; /* of a divisor: normal in fp32 */
-static const double MOST = 3.5e38;                    /* of any number in fp32 that is finite */
+static const double SMALLEST = 1e-30,
+                    LARGEST = 1e30; /* of a divisor: its reciprocal is normal in f32 */
+static const double MOST = 3.5e38;  /* above every finite f32 number */
 
-/* Where finite values are. */
+/* An interval that contains every finite value of an expression. */
 struct values {
   double low, high;
 };
 
 struct look {
   const struct program *p;
-  int left; /* nodes */
+  int left; /* nodes that may still be visited */
 };
 
 static const struct values anything = {-HUGE_VAL, HUGE_VAL};

@@ -1,5 +1,8 @@
-/* See program_relayout.h. Tensor by tensor: a stage has the axes of its layout, its own axes are indices of those,
- * and each load of a tensor that lies otherwise goes through layout_place; indices are simplified as they are built.
+/* Programs in other layouts. See program_relayout.h.
+ *
+ * Tensor by tensor: a stage gets the axes of its layout, its original axes become indices of those,
+ * and each load of a tensor with a layout goes through layout_place. The builder simplifies the
+ * indices.
  */
 #include "rewrite/program_relayout.h"
 
@@ -10,8 +13,8 @@
 struct relayout {
   const struct program *from;
   struct program *to;
-  struct layout *layout; /* by tensor; rank 0 without a scratch: as it is */
-  int *number;           /* by tensor: in `to` */
+  struct layout *layout; /* by tensor; without a scratch program: the tensor keeps its layout */
+  int *number;           /* by tensor of `from`: its index in `to` */
 };
 
 static bool is_moved(const struct relayout *r, int tensor) {
@@ -27,22 +30,23 @@ static canvas_status read_layout(canvas_context *ctx, struct relayout *r, int te
   struct lexer lx;
   TRY(lexer_open(&lx, ctx, text, strlen(text)));
   if (t->dtype == PROGRAM_I32)
-    return lexer_fail(&lx, &lx.token, "'%.40s' holds indices, which stay as they are", t->name);
+    return lexer_fail(&lx, &lx.token, "'%.40s' holds indices, whose layout cannot change", t->name);
   TRY(layout_parse(&lx, r->from, tensor, l));
   int64_t places = 1;
   for (int i = 0; i < l->rank; i++) places *= l->sizes[i];
   if (places != program_elements(r->from, tensor))
     return fail(
         ctx, CANVAS_BAD_INPUT,
-        "the layout '%.80s' of '%.40s' has places that hold nothing, take parts that divide "
-        "its axes",
-        text, t->name);
+        "the layout '%.80s' of '%.40s' needs padding, split axes by divisors of their sizes", text,
+        t->name);
   return CANVAS_OK;
 }
 
-/* ---- sums over parts --------------------------------------------------------------------------- */
+/* ---- reductions over split axes
+ * ---------------------------------------------------------------- */
 
-/* Where the axis is an index of its own into an axis of which a layout has two parts: places of the inner part. */
+/* The extent of the inner part, if the axis alone indexes a tensor axis that a layout splits; 0
+ * otherwise. */
 static int64_t block_of(const struct relayout *r, int expr, int axis) {
   if (expr < 0) return 0;
   const struct px_node *n = &r->from->nodes.data[expr];
@@ -73,7 +77,7 @@ static const char *axis_name(struct relayout *r, int stage, const char *name, co
   return arena_strndup(&r->to->arena, text, strlen(text));
 }
 
-/* The expression of reduction axis i of the stage: the axis, or the sum of its parts. */
+/* Adds reduction axis i of the stage, whole or split; returns its expression. */
 static int add_reduction(struct relayout *r, int stage, int made, int i, const struct px_map *map) {
   const struct program_tensor *t = &r->from->tensors.data[stage];
   const struct program_axis *a = &t->axes[i];
@@ -91,7 +95,8 @@ static int add_reduction(struct relayout *r, int stage, int made, int i, const s
   return px_add(r->to, px_mul(r->to, outer, px_int(r->to, block)), inner);
 }
 
-/* ---- tensors ----------------------------------------------------------------------------------- */
+/* ---- tensors
+ * ----------------------------------------------------------------------------------- */
 
 static int load_moved(struct program *to, int tensor, int rank, const int *indices, void *data) {
   const struct relayout *r = data;

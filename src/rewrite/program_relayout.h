@@ -1,13 +1,21 @@
-/* A program whose inputs and outputs lie in other layouts, and which computes the same elements. */
+/* A program that computes the same elements with its tensors in other layouts. With X in the layout
+ * [n, c/16, h, c%16] and Y in [n, h, o]:
+ *
+ *     in X f32 [n:2, c:32, h:3]
+ *     Y[n:2, o:4, h:3] = X[n, c, h] * W[o, c] // sum c:32
+ * ->
+ *     in X f32 [n:2, c_o:2, h:3, c_i:16]
+ *     Y[n:2, h:3, o:4] = X[n, c_o, h, c_i] * W[o, c_o*16+c_i] // sum c_o:2, c_i:16
+ */
 #ifndef CANVAS_REWRITE_PROGRAM_RELAYOUT_H
 #define CANVAS_REWRITE_PROGRAM_RELAYOUT_H
 
 #include "rewrite/program_layout.h"
 
-/* `text[tensor]` is the layout of a tensor as program_edit.h has them, `[n, c/16, h, w, c%16]`, of its own axes, or
- * NULL: as it is. Only of f32, f64 and bf16, and only layouts without places that hold nothing. Every load and the
- * definition of the tensor are rewritten, and a sum over an axis of which a layout has parts becomes a sum over the
- * parts, in the same order. CANVAS_BAD_INPUT says what is wrong with a layout. */
+/* `text[tensor]` is the layout of the tensor in the syntax of program_edit.h; NULL keeps the tensor
+ * as it is. The tensor is of f32, f64 or bf16, and the layout has no padding. A reduction over an
+ * axis that a layout splits becomes a reduction over its parts, in the same order. CANVAS_BAD_INPUT
+ * says what is wrong with a layout. */
 canvas_status program_relayout(canvas_context *ctx, const struct program *p,
                                const char *const *text, struct program **out);
 

@@ -1,19 +1,20 @@
-/* Edits of a text that a stranger may have written, made again. See program_edit.h. */
+/* Applies a list of edits from an untrusted text, such as a tuning log. See program_edit.h. */
 #include <string.h>
 
 #include "base/lexer.h"
 #include "rewrite/program_edit.h"
 #include "rewrite/program_rebuild.h"
 
-/* ---- what a text may ask for ------------------------------------------------------------------- */
+/* ---- edits that an untrusted text may contain
+ * -------------------------------------------------- */
 
-/* Why the change is not made for a text that a stranger may have written, a clause; NULL if it is. */
+/* Returns NULL, or a clause that says why an untrusted text may not contain the change. */
 static const char *not_replayed(const struct change *c, const struct replay_rules *rules) {
-  if (c->kind == CHANGE_TYPE) return "changes how numbers are stored, which a log cannot ask for";
+  if (c->kind == CHANGE_TYPE) return "changes a data type, which a log may not do";
   if (c->kind == CHANGE_BORDER && !c->name)
-    return "gives 0 for a nan beside a border: a log can ask for 'border ... as NAME' alone";
+    return "gives 0 instead of nan in the padding: a log may only contain 'border ... as NAME'";
   if (c->kind == CHANGE_WINOGRAD && c->winograd[c->tensor].tile > rules->winograd)
-    return "computes with fewer products, which round more: it has to be allowed";
+    return "rounds more than the convolution: allow it with --winograd";
   return NULL;
 }
 
@@ -31,7 +32,7 @@ static canvas_status replay_one(canvas_context *ctx, const struct program *p, co
   return status;
 }
 
-/* A number, the edit, and why it is none. */
+/* Puts the number of the edit before the error message. */
 static canvas_status at_edit(canvas_context *ctx, int number, canvas_status status) {
   char why[MESSAGE_SIZE];
   if (status == CANVAS_OK) return status;

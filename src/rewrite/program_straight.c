@@ -1,20 +1,23 @@
-/* A load whose index goes straight through pieces of an axis becomes one for each piece, or where these are
- * many, one for the longest of them, which moves by one with each step, and what it was for the other places. See
- * program_edit.h.
+/* The edit `straight`: splits a load by the affine pieces of its index, so that vectors load
+ * contiguous elements.
  *
- *     Y[w:56] = X[(w+20)%56]   ->   if w < 36 then X[w+20] else X[w-36]
+ *     Y[n:8, w:56] = X[n, (w+20)%56]
+ * `straight Y X[n, (w+20)%56] w` ->
+ *     Y[n:8, w:56] = if w < 36 then X[n, w+20] else X[n, w-36]
  *
- *     Y[w:56] = X[w*5%8 + w/8*8]   stays: there is no piece that is most of it
+ * If there are many pieces but one of them covers most of the axis, that one becomes a load and the
+ * original load remains for the rest. X[w*5%8 + w/8*8] stays as it is: no piece is long.
  */
 #include "rewrite/index_pieces.h"
 #include "rewrite/program_edit.h"
 #include "rewrite/program_rebuild.h"
 
-enum { SHORTEST = 4 }; /* steps of a piece, on average: shorter ones cost more than they save */
+enum { SHORTEST = 4 }; /* average length of the pieces, in elements: shorter ones do not pay */
 
-static const double MOSTLY = 0.75; /* of the axis: such a piece is worth it alone */
+static const double MOSTLY = 0.75; /* fraction of the axis from which a single piece pays */
 
-/* The index of the load that depends on the axis, and on nothing else; -1. */
+/* The number of the only index of the load that depends on the axis, if it depends on nothing else;
+ * -1. */
 static int index_of(const struct program *p, int node, int axis) {
   const struct px_node *n = &p->nodes.data[node];
   int found = -1;
@@ -27,7 +30,7 @@ static int index_of(const struct program *p, int node, int axis) {
   return found;
 }
 
-/* The longest first. */
+/* Sorts the pieces, the longest first. */
 static void sort(struct load_pieces *s) {
   for (int i = 1; i < s->count; i++)
     for (int j = i; j > 0; j--) {
@@ -38,7 +41,8 @@ static void sort(struct load_pieces *s) {
     }
 }
 
-/* Few pieces that move by one or not at all, or most of the axis in one of them. */
+/* Accepts all pieces if they are few and have slopes of -1, 0 or 1; otherwise one piece of slope 1
+ * that covers most of the axis. */
 static bool find_pieces(const struct program *p, int index, int axis, int64_t size,
                         struct load_pieces *out) {
   struct index_pieces all;

@@ -1,4 +1,5 @@
-/* Which stages Winograd's convolution is for, and the edit. winograd_stages.c is what they become. */
+/* The edit `winograd`: finds the stages that Winograd's convolution applies to. winograd_stages.c
+ * builds the stages that replace them, and shows them. */
 #include <stdlib.h>
 
 #include "program/affine.h"
@@ -7,10 +8,10 @@
 #include "rewrite/program_rebuild.h"
 #include "rewrite/winograd_matrices.h"
 
-/* How far one step of two axes moves the indices of an expression. */
+/* Strides of an own axis and a window axis in the indices of an expression. */
 struct steps {
-  int64_t own, window; /* of the first index that either moves; 0: none does */
-  bool conflict;       /* they move another one in another proportion, or are no sum there */
+  int64_t own, window; /* in the first index that depends on either; 0: no index does */
+  bool conflict;       /* another index has other proportions, or is not affine */
 };
 
 static void see_index(const struct program *p, int expr, int own, int window, struct steps *s) {
@@ -46,7 +47,7 @@ struct finder {
   const struct program_tensor *t;
   struct winograd *w;
   int pairs;
-  bool stretched; /* a window that moves by another step than its own */
+  bool stretched; /* a window has a stride or a dilation */
 };
 
 static bool in_image(const struct finder *f, int axis) {
@@ -54,7 +55,7 @@ static bool in_image(const struct finder *f, int axis) {
          (f->w->guard >= 0 && px_mentions(f->p, f->p->nodes.data[f->w->guard].arg[0], axis));
 }
 
-/* The own axis that moves with this reduction; -1. */
+/* The own axis that occurs with this window axis, with the same stride, in the image only; -1. */
 static int moved_with(struct finder *f, int window) {
   const struct program *p = f->p;
   for (int own = 0; own < f->t->rank; own++) {
@@ -77,7 +78,7 @@ static void add_pair(struct finder *f, int window) {
   f->w->window[f->pairs++] = window;
 }
 
-/* All places of the axis in the expression are in axis/block. */
+/* Whether the axis occurs in the expression only as axis/block; sets the block. */
 static bool in_blocks(const struct program *p, int expr, int axis, int64_t *block) {
   const struct px_node *n = &p->nodes.data[expr];
   if (n->op == PX_AXIS) return n->integer != axis;
@@ -102,15 +103,15 @@ static const char *find_pairs(struct finder *f) {
   f->pairs = 0;
   for (int i = f->t->rank; i < f->t->rank + f->t->reductions; i++) add_pair(f, i);
   if (f->pairs < 2 && f->stretched)
-    return "has a window with a stride or a dilation, and it is of those that move by 1 in steps "
-           "of 1";
-  if (f->pairs < 2) return "has no window of 3x3 that moves along two of its axes";
+    return "has a window with a stride or a dilation, Winograd needs neither";
+  if (f->pairs < 2) return "has no 3x3 window along two of its axes";
   for (int i = f->t->rank; i < f->t->rank + f->t->reductions; i++) {
-    if (f->t->axes[i].low >= 0) return "runs from one index to another along a reduction";
+    if (f->t->axes[i].low >= 0) return "has a reduction whose bounds depend on data";
     if (i == w->window[0] || i == w->window[1] || f->t->axes[i].size == 1) continue;
     channels |= in_image(f, i) && px_mentions(f->p, w->weights, i);
   }
-  if (!channels) return "sums no channels of image times weights, it would take more work than now";
+  if (!channels)
+    return "sums over no channels of image times weights, so Winograd would take more work";
   for (int i = 0; i < f->t->rank; i++) {
     int64_t block = 0;
     bool blocks = in_blocks(f->p, w->image, i, &block);
@@ -128,7 +129,7 @@ static bool is_zero(const struct program *p, int expr) {
 
 const char *find_winograd(const struct program *p, int stage, int tile, struct winograd *out) {
   const struct program_tensor *t = &p->tensors.data[stage];
-  const char *no_products = "sums no products of an image and weights";
+  const char *no_products = "is not a sum of products of an image and weights";
   struct finder f = {.p = p, .t = t, .w = out};
   *out = (struct winograd){.guard = -1};
   if (t->is_input) return "is an input, it computes nothing";
@@ -150,9 +151,11 @@ const char *find_winograd(const struct program *p, int stage, int tile, struct w
   return why;
 }
 
-/* ---- the edit ------------------------------------------------------------------------------------ */
+/* ---- the edit
+ * ------------------------------------------------------------------------------------ */
 
-/* A load of a stage that only this one needs, and that does not reduce. */
+/* The padding stage that the image is loaded from, if it can be inlined: only this stage loads it,
+ * once, and it does not reduce; -1. */
 static int padding_of(const struct program *p, int stage, const struct winograd *w) {
   const struct px_node *n = &p->nodes.data[w->image];
   if (n->op != PX_LOAD || !is_only_consumer(p, n->tensor, stage)) return -1;
@@ -160,7 +163,7 @@ static int padding_of(const struct program *p, int stage, const struct winograd 
   return once && !not_inlined(p, n->tensor) ? n->tensor : -1;
 }
 
-void add_winograd(struct change *c, int stage, const struct winograd *w) {
+void change_add_winograd(struct change *c, int stage, const struct winograd *w) {
   if (!c->winograd) c->winograd = mem_alloc((size_t)c->from->tensors.count * sizeof *c->winograd);
   c->winograd[stage] = *w;
   int border = padding_of(c->from, stage, w);
@@ -175,7 +178,7 @@ struct program *program_with_winograd(const struct program *p, int tile) {
   c.tensor = -1;
   for (int i = 0; i < p->tensors.count; i++) {
     struct winograd w;
-    if (!find_winograd(p, i, tile, &w)) add_winograd(&c, i, &w);
+    if (!find_winograd(p, i, tile, &w)) change_add_winograd(&c, i, &w);
   }
   if (c.winograd && change_finish(&ctx, &c, &out) == CANVAS_OK) return out;
   if (!c.winograd) {

@@ -1,6 +1,5 @@
-/* What a load becomes whose index goes straight through pieces of an axis: a load for each of them, and what it was
- * elsewhere. See program_straight.c, which says which pieces.
- */
+/* The expression that the edit `straight` puts in the place of a load. program_straight.c shows it,
+ * and chooses the pieces. */
 #include "rewrite/program_rebuild.h"
 
 static int load_of(struct change *c, const struct px_map *map, const struct index_piece *x) {

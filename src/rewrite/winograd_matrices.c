@@ -1,4 +1,5 @@
-/* See winograd_matrices.h. What two rows have in common stands in both in the same parts. */
+/* The transform matrices of Winograd's convolution. See winograd_matrices.h. A subexpression that
+ * two rows share is written as the same part in both, so that compilers compute it once. */
 #include "rewrite/winograd_matrices.h"
 
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* The matrices of Winograd's convolution with windows of 3x3. winograd_stages.c says what they are for. */
+/* The transform matrices of Winograd's convolution with 3x3 windows. winograd_stages.c uses
+ * them. */
 #ifndef CANVAS_REWRITE_WINOGRAD_MATRICES_H
 #define CANVAS_REWRITE_WINOGRAD_MATRICES_H
 
@@ -6,7 +7,8 @@
 
 enum { PARTS = 3, PART_TERMS = 3, TAPS = 3 };
 
-/* by * (sum of its terms' by * element `of`); the first `by` that is 0 ends a list. */
+/* The value by * (sum over terms of by * element `of`). A `by` of 0 ends a list of parts or
+ * terms. */
 struct part {
   double by;
   struct {
@@ -14,13 +16,13 @@ struct part {
     int of;
   } term[PART_TERMS];
 };
-typedef struct part matrix_row[PARTS];
+typedef struct part matrix_row[PARTS]; /* the sum of the parts */
 
 struct matrices {
-  int tile; /* rows of `output`; image and weights have two more */
-  const matrix_row *image, *weights, *output; /* of tile + 2, 3 and tile + 2 elements */
+  int tile;                                   /* of the output, in rows and columns */
+  const matrix_row *image, *weights, *output; /* tile + 2, tile + 2 and tile rows */
 };
 
-const struct matrices *winograd_matrices(int64_t tile); /* NULL: there are none of that tile */
+const struct matrices *winograd_matrices(int64_t tile); /* NULL if there are none for that tile */
 
 #endif

@@ -1,27 +1,30 @@
-/* Winograd's convolution: fewer products for a window of 3x3 (Winograd 1980; Lavin and Gray 2015).
+/* The stages of Winograd's convolution with 3x3 windows (Winograd 1980; Lavin and Gray 2015).
  *
- * A tile of m x m places of a convolution takes (m+2)^2 products of a transformed image and transformed
- * weights instead of 9 m^2: 16 for 36 with m = 2, 36 for 144 with m = 4. With
+ * An output tile of m x m elements takes (m+2)^2 products of a transformed image and transformed
+ * weights instead of 9 m^2: 16 instead of 36 for m = 2, 36 instead of 144 for m = 4.
  *
  *     Y[h, w, k] = X[h+kh, w+kw, c] * W[kh, kw, c, k] // sum kh:3, kw:3, c
  *
- * and the matrices A, B and G below, along each of the two axes, the stages are
+ * becomes, with B, G and A the input, filter and output transform:
  *
- *     Y_P[h, w, c]       = X, and 0 where tiles reach beyond it
- *     Y_WR[a, kw, c, k]  = G[a, kh] W[kh, kw, c, k]                 the weights' columns, then rows
- *     Y_WT[a, b, c, k]   = Y_WR[a, kw, c, k] G[b, kw]
- *     Y_R[y, w, a, c]    = B[a, i] Y_P[m*y+i, w, c]                 the image
+ *     Y_P[h, w, c]       = X, and 0 where tiles overshoot it           padded image
+ *     Y_WR[a, kw, c, k]  = G[a, kh] W[kh, kw, c, k]                    filter transform: columns,
+ *     Y_WT[a, b, c, k]   = Y_WR[a, kw, c, k] G[b, kw]                  then rows
+ *     Y_R[y, w, a, c]    = B[a, i] Y_P[m*y+i, w, c]                    input transform
  *     Y_T[a, b, y, x, c] = Y_R[y, m*x+j, a, c] B[b, j]
  *     Y_M[a, b, y, x, k] = Y_T[a, b, y, x, c] * Y_WT[a, b, c, k] // sum c
- *     Y_S[y, x, i, b, k] = A[i, a] Y_M[a, b, y, x, k]               and back
+ *     Y_S[y, x, i, b, k] = A[i, a] Y_M[a, b, y, x, k]                  output transform
  *     Y[h, w, k]         = Y_S[h/m, w/m, h%m, b, k] A[w%m, b]
  *
- * A row of a matrix is written out, `if a == 0 then 4 * Y_P[..] - 5 * Y_P[..] + Y_P[..] else if ..`: where
- * a schedule unrolls a, no condition, no zero and no product with 1 is left, and what two rows have in
- * common stands in both in the same words, so that compilers compute it once.
+ * In the program the rows of a matrix are a chain of selects, such as
  *
- * Other axes of the image (images of a batch, groups) are axes of its transform, and other reductions are
- * those of the products.
+ *     Y_WR[a:6, kw:3, c:16, k:32] = if a == 0 then 0.25 * W[k, c, 0, kw] else if a == 1 then ...
+ *
+ * When a schedule unrolls a, no condition, no zero and no product with 1 is left. A subexpression
+ * that two rows share is the same text in both, so compilers compute it once.
+ *
+ * Other axes of the image (batch, groups) become axes of its transform. Other reductions become
+ * reductions of the products.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,12 +34,13 @@
 #include "rewrite/program_rebuild.h"
 #include "rewrite/winograd_matrices.h"
 
-/* ---- stages by what their axes stand for --------------------------------------------------------- */
+/* ---- stages by the roles of their axes
+ * ----------------------------------------------------------- */
 
-/* An axis of the convolution, or one of these. */
+/* The role of an axis: an axis of the convolution, or a, b or i of the head of this file. */
 enum { ROLE_A = PROGRAM_AXES, ROLE_B, ROLE_I, ROLES, MADE_AXES = ROLES };
 
-/* A stage that is made: what each of its axes stands for. */
+/* A new stage, and the role of each of its axes. */
 struct made {
   int stage, rank;
   int role[MADE_AXES];
@@ -45,13 +49,13 @@ struct made {
 
 struct maker {
   struct change *c;
-  const struct px_map *map; /* loads of `from` */
+  const struct px_map *map; /* how loads of `from` are copied */
   struct program *to;
   const struct program_tensor *t; /* the convolution */
   const struct winograd *w;
   const struct matrices *m;
   int number;    /* of the convolution */
-  int at[ROLES]; /* the expression that stands for each, in the stage that is built now */
+  int at[ROLES]; /* by role: its expression in the stage being built */
 };
 
 static bool of_image(const struct maker *m, int axis) {
@@ -67,7 +71,7 @@ static bool is_window(const struct maker *m, int axis) {
   return axis == m->w->window[0] || axis == m->w->window[1];
 }
 
-/* Channels, and what else the products sum up. */
+/* A reduction of the products: a channel, or any other reduction outside the window. */
 static bool is_summed(const struct maker *m, int axis) {
   return axis >= m->t->rank && !is_window(m, axis);
 }
@@ -77,8 +81,8 @@ static void add(struct made *s, int role, int64_t size) {
   s->size[s->rank++] = size;
 }
 
-/* Own axes of the convolution that the image depends on, whole (blocks of them in the image itself);
- * rows and columns have these sizes. */
+/* Adds the own axes of the convolution that the image depends on, with these sizes for rows and
+ * columns. `image`: axes that the image depends on by blocks count blocks. */
 static void add_places(const struct maker *m, struct made *s, int64_t rows, int64_t columns,
                        bool image) {
   for (int i = 0; i < m->t->rank; i++) {
@@ -92,7 +96,7 @@ static void add_places(const struct maker *m, struct made *s, int64_t rows, int6
   }
 }
 
-/* ... and those that it does not depend on. */
+/* Adds the own axes that the image does not depend on, or depends on by blocks only. */
 static void add_others(const struct maker *m, struct made *s) {
   for (int i = 0; i < m->t->rank; i++)
     if (i != m->w->own[0] && i != m->w->own[1] && (!of_image(m, i) || m->w->block[i]))
@@ -105,7 +109,7 @@ static void add_summed(const struct maker *m, struct made *s,
     if (is_summed(m, i) && of(m, i)) add(s, i, m->t->axes[i].size);
 }
 
-/* ... of the weights: those that the image has too, sums, and the others. */
+/* Adds the axes of the weights: those shared with the image, reductions, then the others. */
 static void add_weights(const struct maker *m, struct made *s) {
   for (int i = 0; i < m->t->rank; i++)
     if (of_weights(m, i) && of_image(m, i) && !m->w->block[i]) add(s, i, m->t->axes[i].size);
@@ -122,7 +126,7 @@ static bool is_axis_of(const struct program_tensor *t, const char *name) {
   return false;
 }
 
-/* a, b and i, with as many letters more as it takes to be no axis of the convolution. */
+/* The name a, b or i, with the letter repeated until no axis of the convolution has it. */
 static const char *role_name(const struct maker *m, int role) {
   if (role < PROGRAM_AXES) return m->t->axes[role].name;
   char name[PROGRAM_NAME] = {"abi"[role - ROLE_A]};
@@ -134,7 +138,7 @@ static const char *role_name(const struct maker *m, int role) {
   return arena_strndup(&m->to->arena, name, strlen(name));
 }
 
-/* Y_P, or Y_P2, ...: no tensor of either program has it. */
+/* The name Y_P, or Y_P2 and so on: no tensor of either program has it. */
 static const char *stage_name(const struct maker *m, const char *suffix) {
   char name[PROGRAM_NAME + 16];
   int length = (int)(PROGRAM_NAME - 8 - strlen(suffix)), number = 2;
@@ -146,7 +150,7 @@ static const char *stage_name(const struct maker *m, const char *suffix) {
 
 /* ---- building ---- */
 
-/* Makes the stage; its axes stand for their roles from now on, and nothing else does. */
+/* Creates the stage. From now on its axes are the expressions of their roles; other roles are 0. */
 static void open_made(struct maker *m, struct made *s, const char *suffix) {
   const char *names[MADE_AXES];
   for (int i = 0; i < s->rank; i++) names[i] = role_name(m, s->role[i]);
@@ -164,19 +168,19 @@ static int load_made(struct maker *m, const struct made *s) {
   return px_load(m->to, s->stage, s->rank, indices);
 }
 
-/* An expression of the convolution where its axes are what stands for them. */
+/* Copies an expression of the convolution, with its axes replaced by their current expressions. */
 static int copy_given(struct maker *m, int expr) {
   struct px_map map = *m->map;
   map.axis = m->at;
   return px_copy(m->to, m->c->from, expr, &map);
 }
 
-/* What a matrix is applied to: element i along its axis. */
+/* The vector that a matrix is applied to: element(i) along an axis. */
 struct source {
   int (*element)(struct maker *m, const struct source *s, int i);
-  const struct made *made; /* NULL: the convolution's own factor */
-  int role;                /* the axis */
-  int base;                /* index of element 0; -1: none */
+  const struct made *made; /* the stage that holds the vector; NULL: the weights themselves */
+  int role;                /* the axis that the vector runs along */
+  int base;                /* expression of the index of element 0; -1: 0 */
 };
 
 static int scaled(struct maker *m, double by, int value) {
@@ -184,7 +188,7 @@ static int scaled(struct maker *m, double by, int value) {
   return by == 1 ? value : px_mul(m->to, px_number(m->to, by), value);
 }
 
-/* sum + by * value; sum -1: there is none yet */
+/* sum + by * value; with sum -1, by * value */
 static int plus(struct maker *m, int sum, double by, int value) {
   if (m->to->failed) return -1;
   if (sum < 0) return scaled(m, by, value);
@@ -203,7 +207,7 @@ static int row_value(struct maker *m, const matrix_row row, const struct source 
   return sum;
 }
 
-/* if row == 0 then .. else if row == 1 then .. */
+/* Row `row` of the matrix times the source: if row == 0 then .. else if row == 1 then .. */
 static int apply(struct maker *m, const matrix_row *matrix, int rows, int row,
                  const struct source *s) {
   int value = row_value(m, matrix[rows - 1], s);
@@ -227,9 +231,9 @@ static int weights_element(struct maker *m, const struct source *s, int i) {
   return copy_given(m, m->w->weights);
 }
 
-/* ---- the image, and 0 beyond it ---- */
+/* ---- the padded image ---- */
 
-/* Its own size along the rows (0) or columns (1), and that of all tiles. */
+/* Size of the image along the rows (0) or columns (1), with the halo of the window. */
 static int64_t image_size(const struct maker *m, int which) {
   return m->t->axes[m->w->own[which]].size + TAPS - 1;
 }
@@ -242,7 +246,7 @@ static int64_t tiled_size(const struct maker *m, int which) {
   return tiles(m, which) * m->m->tile + TAPS - 1;
 }
 
-/* Every load of the stage is proved to lie in its tensor. */
+/* Whether every load of the stage is proved to stay in its tensor. */
 static bool stays_inside(const struct program *p, int stage) {
   bool *guarded = mem_alloc((size_t)p->nodes.count * sizeof *guarded), inside = true;
   inside = program_find_unsafe_load(p, stage, guarded).load < 0;
@@ -251,7 +255,7 @@ static bool stays_inside(const struct program *p, int stage) {
   return inside;
 }
 
-/* The image's rows and columns are places of its window's first tap. */
+/* The value of the image; its rows and columns are those of the window's first tap. */
 static int image_value(struct maker *m) {
   for (int i = 0; i < m->t->rank; i++)
     if (m->w->block[i] && !m->to->failed)
@@ -295,7 +299,7 @@ static void weights_stages(struct maker *m, struct made *s) {
   program_define(m->to, s->stage, apply(m, m->m->weights, side, m->at[ROLE_B], &half));
 }
 
-/* tile * axis */
+/* tile * axis: the first row or column of a tile */
 static int begin_of(struct maker *m, int axis) {
   return m->to->failed ? -1 : px_mul(m->to, m->at[axis], px_int(m->to, m->m->tile));
 }
@@ -352,7 +356,7 @@ static void output_stage(struct maker *m, const struct made *products, struct ma
   program_define(m->to, s->stage, apply(m, m->m->output, m->m->tile, m->at[ROLE_I], &columns));
 }
 
-/* The convolution itself. */
+/* The stage that keeps the name of the convolution: the second half of the output transform. */
 static int last_stage(struct maker *m, const struct made *half) {
   const char *names[PROGRAM_AXES];
   int64_t sizes[PROGRAM_AXES];

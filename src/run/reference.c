@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "bind/loop_tree.h"
+#include "code/pipeline.h"
 #include "emit/emit.h"
 #include "run/cache.h"
 #include "run/child.h"
@@ -106,9 +107,12 @@ static canvas_status run_child(canvas_context *ctx, struct run *r) {
 static canvas_status compile(canvas_context *ctx, struct run *r, const struct machine *machine) {
   const struct emit_options options = {.function = function};
   struct loop_tree *tree;
+  struct code *code = NULL;
   struct buf text = {0};
   TRY(loop_tree_bind(ctx, r->widened.program, r->widened.schedule, machine, &tree));
-  canvas_status status = emit_c(ctx, tree, &options, &text);
+  canvas_status status = pipeline_run(ctx, tree, NULL, &code);
+  if (status == CANVAS_OK) status = emit_c(ctx, code, tree, &options, &text);
+  code_free(code);
   loop_tree_free(tree);
   const struct source source = {text.text, function, r->program.inputs.count + r->count, NULL, 0};
   for (int again = 0; status == CANVAS_OK && r->file < 0 && again < AGAIN; again++) {

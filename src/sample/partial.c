@@ -113,7 +113,7 @@ static bool output_substitution(const struct shape *s, int *x, struct dim *by) {
   return dim_is_whole(by);
 }
 
-/* A lower bound of the steps to a finished kernel; says whether those left suffice. */
+/* A lower bound of the steps to a finished kernel; true if those left suffice. */
 static bool finishable(const struct partial *g, struct remaining left) {
   const struct kernel *k = g->k;
   uint64_t h = 0, w = 0;

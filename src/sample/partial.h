@@ -30,7 +30,7 @@ struct remaining {
 
 void partial_start(struct partial *g);
 /* Whether the leaves that a and b (or -1) take away leave a width that can still be merged: cheap,
- * asked before a pair's applications are counted. */
+ * checked before a pair's applications are counted. */
 bool partial_width_allows(const struct partial *g, int a, int b, struct remaining left);
 bool partial_try(struct partial *g, const struct candidate *c, struct remaining left);
 /* After the last step: solves the output's variable and attaches the output; false if its channels

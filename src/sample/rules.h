@@ -1,6 +1,6 @@
 /* Rules of drawing: what most poor kernels break and few good ones (docs/reports/draws.md has the
- * price of each). A row of the table is a rule; the sampler asks while a kernel grows and once it is
- * finished, mutation and reports ask for the names of what a kernel breaks.
+ * price of each). A row of the table is a rule; the sampler checks rules while a kernel grows and once it
+ * is finished; mutation and reports list the names of the rules that a kernel breaks.
  */
 #ifndef CANVAS_SAMPLE_RULES_H
 #define CANVAS_SAMPLE_RULES_H

@@ -91,7 +91,7 @@ static void list_targets(struct sampler *s, const struct targets *targets) {
   }
 }
 
-/* Factors >= 2 of the common channel count; 1 only where there is no other, or when asked for. */
+/* Factors >= 2 of the common channel count; 1 only where there is no other, or if requested. */
 static canvas_status list_groups(canvas_context *ctx, struct sampler *s,
                                  const struct targets *targets) {
   int64_t common = targets_common_channels(targets), asked = s->options.groups;

@@ -32,7 +32,7 @@ enum { ALWAYS = 1000 };
 
 struct sample_options {
   int least, most;        /* primitives of a kernel, input and output not counted */
-  bool sized;             /* these were asked for: not those of draws= */
+  bool sized;             /* these were given: not those of draws= */
   bool require_reach;     /* sees neighbours along H and W where targets have any, mixes all
                              channels in an fc: true */
   int64_t groups;         /* G; 0 = draw one factor >= 2 of the common channels */
@@ -68,7 +68,7 @@ canvas_status sampler_new(canvas_context *ctx, const struct targets *targets,
 void sampler_free(struct sampler *s);
 
 /* Draw `index`: a kernel named k<index> in canonical numbering of x, and its G. CANVAS_NONE: this
- * index is skipped; the context says what the tries died of. */
+ * index is skipped; the context holds why the tries failed. */
 canvas_status sampler_draw(canvas_context *ctx, struct sampler *s, uint64_t index,
                            struct kernel **out, int64_t *g);
 /* Whether draw `index` is free of the rules: a function of its arguments alone. */

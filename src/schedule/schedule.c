@@ -1,6 +1,6 @@
-/* Schedules by hand: levels, nodes, copies. See schedule.h.
+/* Functions that build schedules: levels, nodes, copies. See schedule.h.
  *
- * Levels are found by name through a table of open addressing that is never more than half full. */
+ * A hash table with open addressing finds levels by name; it is at most half full. */
 #include "schedule/schedule.h"
 
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static uint32_t hash(const char *name) { /* FNV-1a */
   return h;
 }
 
-/* The slot that holds the level of this name, or the free one where it belongs. */
+/* The slot of the level with this name, or the free slot for it. */
 static int *find_slot(const struct schedule *s, const char *name) {
   uint32_t mask = (uint32_t)s->slot_count - 1, at = hash(name) & mask;
   while (s->slots[at] && strcmp(s->levels.data[s->slots[at] - 1].name, name) != 0)

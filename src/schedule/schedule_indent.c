@@ -1,9 +1,9 @@
-/* Blocks of lines by their indentation, for both forms of a schedule. See schedule_text.h. */
+/* Blocks of lines by indentation, for both forms of a schedule. See schedule_text.h. */
 #include <string.h>
 
 #include "schedule/schedule_text.h"
 
-/* Blanks only: what a tab is worth is not ours to say. */
+/* Rejects tabs, whose width is not defined. */
 static canvas_status check_blanks(struct reader *r) {
   const struct token *t = &r->lx.token;
   const char *start = t->start - (t->column - 1);

@@ -1,4 +1,4 @@
-/* Loops, annotations and the heads of stages: see schedule_text.h. */
+/* Parses loops, annotations and the heads of stages. See schedule_text.h. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,7 +60,7 @@ static canvas_status two_extents(struct reader *r, const struct token *at, const
   return status;
 }
 
-/* Gives a level the extent of `given`, whose choices become its own. */
+/* Gives a level the extent of `given`, and takes its choices over. */
 static canvas_status give_extent(struct reader *r, const struct token *at, int level,
                                  struct level *given) {
   struct level *l = &r->s->levels.data[level];
@@ -86,7 +86,7 @@ static canvas_status read_number(struct reader *r, int64_t most, const char *wha
   return CANVAS_OK;
 }
 
-/* Into its place among the smaller and the larger. */
+/* Inserts a choice in ascending order. */
 static canvas_status add_choice(struct reader *r, const struct token *at, struct level *given,
                                 int64_t value) {
   if (given->choices.count == SCHEDULE_CHOICES)
@@ -124,7 +124,7 @@ static canvas_status read_dyn(struct reader *r, struct level *given) {
 
 /* ---- annotations --------------------------------------------------------------------------- */
 
-/* Every word that may stand after a colon. */
+/* Every word that may follow a colon. */
 enum word {
   WORD_DYN,
   WORD_MASK,
@@ -145,7 +145,7 @@ static const char *const words[WORDS] = {
     "pf", "reorder"};
 /* clang-format on */
 
-/* What was given already, a bit each: WORDS more for the extent. */
+/* Rejects a second annotation of a kind. `seen`: a bit per word; bit WORDS for the extent. */
 static canvas_status once(struct reader *r, const struct token *at, unsigned *seen, int bit) {
   if (*seen >> bit & 1)
     return bit == WORDS ? lexer_fail(&r->lx, at, "a second extent of one loop")
@@ -203,7 +203,7 @@ static canvas_status read_mark(struct reader *r, enum word word, struct loop_ite
   return CANVAS_OK;
 }
 
-/* What other schedule languages call it. */
+/* Suggests our word for that of another schedule language. */
 static const char *called_here(const struct token *t) {
   static const char *const others[][2] = {
       {"vectorize", "vec"},   {"vectorized", "vec"}, {"parallel", "para"}, {"parallelize", "para"},
@@ -239,7 +239,7 @@ static bool at_extent(const struct lexer *lx) {
          lexer_is(lx, words[WORD_DYN]);
 }
 
-/* One annotation. A group has no level (-1), a member of a group no item (NULL). */
+/* Parses one annotation. A group has no level (-1), a member of a group no item (NULL). */
 static canvas_status read_annotation(struct reader *r, int level, struct loop_item *item,
                                      unsigned *seen) {
   struct token at = r->lx.token;

@@ -1,4 +1,4 @@
-/* Schedules from text: the head, the blocks of lines, and the tree form.
+/* Parses schedules: the head, the blocks of lines, and the tree form.
  *
  *     schedule = [ "canvas 1" ] [ "schedule" WORD ] { line }       by indentation, as in Python
  *     line     = loops "=>" [ line ]                               its body: the deeper lines below
@@ -6,8 +6,8 @@
  *     axes     = axis { "," axis }
  *     axis     = NAME [ "/" NAME ] | "{" NAME { "," NAME } "}" "/" NAME    outer to inner
  *
- * Loops and heads are read by schedule_loops.c, the selector form by schedule_selector.c; what a
- * schedule must obey beside its syntax stands in schedule_rules.c.
+ * * schedule_loops.c parses loops and heads, schedule_selector.c the selector form;
+ * schedule_rules.c checks the rules beside syntax.
  */
 #include <string.h>
 
@@ -15,7 +15,7 @@
 
 /* ---- the tree form ------------------------------------------------------------------------- */
 
-/* The axis, after the '/'. */
+/* Parses the axis after the '/'. */
 static canvas_status read_covered(struct reader *r, struct schedule_axis *axis) {
   struct lexer *lx = &r->lx;
   if (lx->token.kind != TOKEN_NAME) return lexer_unexpected(lx, "the name of an axis");
@@ -54,7 +54,7 @@ static canvas_status read_axes(struct reader *r, int leaf) {
   return CANVAS_OK;
 }
 
-/* After the `@`. */
+/* Parses a leaf after the `@`. */
 static canvas_status read_leaf(struct reader *r, const struct token *at, int parent) {
   struct lexer *lx = &r->lx;
   int leaf;
@@ -120,7 +120,7 @@ static canvas_status read_version(struct lexer *lx) {
   return lexer_version(lx);
 }
 
-/* The line `schedule NAME`; loops and stages may have that name, too. */
+/* Parses the line `schedule NAME`; loops and stages may have that name, too. */
 static canvas_status read_title(struct reader *r) {
   struct lexer *lx = &r->lx;
   if (!lexer_is(lx, "schedule")) return CANVAS_OK;
@@ -138,7 +138,8 @@ static canvas_status read_title(struct reader *r) {
   return CANVAS_OK;
 }
 
-/* The first line says which form the text has: `NAME :=` and `NAME> loops`, or the tree. */
+/* The first line determines the form: `NAME :=` or `NAME> loops` for selectors, otherwise the
+ * tree. */
 static bool has_selectors(const struct lexer *lx) {
   struct lexer ahead = *lx;
   while (!at_line_end(&ahead) && !lexer_is(&ahead, ":=") && !lexer_is(&ahead, ">"))

@@ -1,5 +1,5 @@
-/* Schedules as text, the one canonical way: one line per run of loops that have one child each, what a
- * level means at its first mention, marks in one order. See schedule.h. */
+/* Prints schedules in canonical form: one line per run of perfectly nested loops, annotations of a
+ * level at its first occurrence, marks in a fixed order. See schedule.h. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -94,7 +94,7 @@ static void print_leaf(struct printer *w, const struct schedule_leaf *leaf) {
   buf_puts(w->buf, "\n");
 }
 
-/* The only child, if it is a loop; else -1. */
+/* The only child if it is a loop; -1 otherwise. */
 static int only_loop(const struct schedule_node *nodes, int node) {
   int child = nodes[node].first;
   bool only = child >= 0 && child == nodes[node].last;
@@ -103,7 +103,7 @@ static int only_loop(const struct schedule_node *nodes, int node) {
 
 static void print_children(struct printer *w, int node, size_t depth);
 
-/* A run of loops on one line, and what stands in it. */
+/* Prints a run of loops on one line, and its children below. */
 static void print_run(struct printer *w, int node, size_t depth) {
   const struct schedule_node *nodes = w->s->nodes.data;
   print_loop(w, &nodes[node].loop);

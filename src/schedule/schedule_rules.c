@@ -1,9 +1,11 @@
-/* What a schedule must obey whatever its program is: see schedule_verify in schedule.h.
+/* Checks the rules that need no program: schedule_verify of schedule.h.
  *
- * Every loop has a stage in it that names it, every stage names loops that are open around it and
- * each once, no path opens a loop twice, no stage stands twice, and marks do not contradict each
- * other. Loops and stages are tried in the order of the text, so that the first mistake is
- * the one reported.
+ * - every loop contains a stage that it indexes;
+ * - every stage is indexed by loops around it, by each at most once;
+ * - no level has two loops on one path, and no stage has two leaves;
+ * - marks do not contradict each other.
+ *
+ * Loops and stages are checked in the order of the text, so the first mistake is reported.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -17,8 +19,8 @@
 struct checker {
   canvas_context *ctx;
   const struct schedule *s;
-  unsigned char *named; /* by node: bit i if a stage in it names member i of its group */
-  int *opened;          /* by level: the node that is open now, 0 if none */
+  unsigned char *named; /* by node: bit i: member i of its group indexes a stage inside */
+  int *opened;          /* by level: the loop around the current node; 0: none */
   int *leaves;          /* in the order of the text */
   int count;
 };
@@ -46,7 +48,8 @@ static const char *level_name(const struct checker *c, int level) {
 
 /* ---- which loops the stages name ----------------------------------------------------------- */
 
-/* Marks the loops around `node` that open the level; false if none does. `named` NULL: only asks. */
+/* Marks in `named` the loops around `node` over the level; false if there is none. With `named`
+ * NULL it marks nothing. */
 static bool note_name(const struct checker *c, int node, int level, unsigned char *named) {
   bool found = false;
   for (node = node_at(c, node)->parent; node > 0; node = node_at(c, node)->parent) {
@@ -76,7 +79,8 @@ static void note_children(struct checker *c, int node) {
       note_children(c, child);
 }
 
-/* A level that a stage in `node` names and no loop around that stage opens; NULL without one. */
+/* The name of a level that indexes a stage in `node` but has no loop around it; NULL if there is
+ * none. */
 static const char *wanted(const struct checker *c, int node, const char **stage) {
   const struct schedule_node *n = node_at(c, node);
   for (int i = 0; n->kind == NODE_LEAF && i < n->leaf.axes.count; i++)
@@ -131,7 +135,7 @@ static canvas_status two_ways(struct checker *c, const struct schedule_node *n, 
                 level_name(c, n->loop.level[0]), first_mark(ways), first_mark(ways & (ways - 1)));
 }
 
-/* Marks that no program makes sense of. */
+/* Rejects marks that make no sense for any program. */
 static canvas_status check_marks(struct checker *c, const struct schedule_node *n) {
   const struct schedule_loop *loop = &n->loop;
   const char *name = level_name(c, loop->level[0]);
@@ -163,7 +167,8 @@ static const char *axis_name(const struct checker *c, const struct schedule_axis
   return axis->axis ? axis->axis : level_name(c, axis->level[0]);
 }
 
-/* The levels of one axis, against those of the axes before it and its own. */
+/* Checks that the levels of an axis are different from each other and from those of the axes
+ * before. */
 static canvas_status check_parts(struct checker *c, const struct schedule_leaf *l, int at) {
   const struct schedule_axis *axis = &l->axes.data[at];
   for (int j = 0; j < axis->count; j++) {
@@ -195,7 +200,7 @@ static canvas_status check_axis(struct checker *c, const struct schedule_leaf *l
   return check_parts(c, l, at);
 }
 
-/* An axis that is stored, or one of its parts. */
+/* Whether a layout may contain the name: an own axis of the stage, or one of its levels. */
 static bool can_lay_out(const struct checker *c, const struct schedule_leaf *l, const char *name) {
   for (int i = 0; i < l->axes.count - l->reductions; i++) {
     const struct schedule_axis *axis = &l->axes.data[i];

@@ -1,4 +1,4 @@
-/* The selector form of a schedule, turned into the tree while it is read:
+/* Parses the selector form of a schedule into the tree:
  *
  *     BM:= m, nblk, br, R{elem:dyn(nblk), bc:1}       {m, nblk}:para =>
  *     RS:= m, n{nblk, br}                                 elem:dyn(nblk), br:vec, bc:1 =>
@@ -8,14 +8,14 @@
  *       RS> br:vec
  *
  *     line  = head ":=" [ parts ]                  a stage and its axes; the reductions last
- *           | NAME { "," NAME } ">" [ loops ]      loops for these stages, and those of the line above
+ *           | NAME { "," NAME } ">" [ loops ]      loops for these stages, inside the line above
  *     parts = part { "," part }
  *     part  = NAME { ":" annot } | NAME "{" NAME ... "}" | "R" "{" parts "}"
  *
- * A stage is computed in the deepest line that selects it, after the deeper lines there. `R` among
- * the loops means all reductions of the one stage of the line, in their order; after a vector it is
- * put before it, so that the vector stays innermost. `{a, b}:reorder` opens nothing: it names the set
- * of loops that the deeper lines put into an order.
+ * * A stage is computed in the deepest line that selects it, after the lines below it. `R` stands
+ * for all reductions of the line's only stage, in their order. An R after a vector loop moves
+ * before it, so that the vector loop stays innermost. `{a, b}:reorder` opens no loops: it names the
+ * set of loops that the deeper lines order.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -25,14 +25,14 @@
 enum { STAGES = 256, NOWHERE = -1 };
 
 struct declared {
-  struct schedule_leaf leaf; /* its vectors are the schedule's once it is placed */
+  struct schedule_leaf leaf; /* owned by the schedule once it is placed */
   struct token at;
-  int line; /* the last that selects it; NOWHERE */
-  int node; /* where it was placed; 0: not yet */
+  int line; /* id of the last line that selects it; NOWHERE */
+  int node; /* its leaf; 0: not placed yet */
 };
 
 struct line {
-  int id; /* lines are counted */
+  int id; /* number of the line */
   struct token at;
   struct place place;
   int stages[STAGES], count;
@@ -43,7 +43,7 @@ struct selectors {
   struct reader *r;
   struct declared stages[STAGES];
   int count;
-  struct line lines[SCHEDULE_DEPTH + 2]; /* the line above and those it stands under */
+  struct line lines[SCHEDULE_DEPTH + 2]; /* the line above and the lines that contain it */
   int open, read;
 };
 
@@ -62,7 +62,7 @@ static canvas_status read_digit(struct reader *r, struct schedule_axis *axis) {
   return schedule_read_annotations(r, axis->level[axis->count - 1], NULL);
 }
 
-/* `m`, `elem:dyn(nblk)` or `n{nblk, br}`. */
+/* Parses `m`, `elem:dyn(nblk)` or `n{nblk, br}`. */
 static canvas_status read_part(struct reader *r, struct schedule_leaf *leaf) {
   struct lexer *lx = &r->lx;
   struct token at = lx->token;
@@ -85,7 +85,7 @@ static canvas_status read_part(struct reader *r, struct schedule_leaf *leaf) {
   return CANVAS_OK;
 }
 
-/* Moves past `R{`. */
+/* Consumes `R{`. */
 static bool accept_reductions(struct lexer *lx) {
   struct lexer ahead = *lx;
   if (!lexer_accept(&ahead, "R") || !lexer_accept(&ahead, "{")) return false;
@@ -102,7 +102,7 @@ static canvas_status read_reductions(struct reader *r, struct schedule_leaf *lea
   return lexer_expect(&r->lx, "}", "after the reductions, which stand last");
 }
 
-/* After `NAME:=`. */
+/* Parses the axes after `NAME:=`. */
 static canvas_status read_parts(struct reader *r, struct schedule_leaf *leaf) {
   do {
     if (accept_reductions(&r->lx)) return read_reductions(r, leaf);
@@ -133,7 +133,7 @@ static canvas_status read_declaration(struct selectors *x) {
 static canvas_status place_stage(struct selectors *x, struct declared *d, int parent) {
   TRY(schedule_open_leaf(x->r, &d->at, parent, &d->node));
   x->r->s->nodes.data[d->node].leaf = d->leaf;
-  memset(&d->leaf.axes, 0, sizeof d->leaf.axes); /* the schedule frees them now */
+  memset(&d->leaf.axes, 0, sizeof d->leaf.axes); /* the schedule owns them now */
   memset(&d->leaf.layout, 0, sizeof d->leaf.layout);
   return CANVAS_OK;
 }
@@ -144,7 +144,7 @@ static bool has_level(const struct schedule_loop *loop, int level) {
   return false;
 }
 
-/* The loops from the line's set down to its stage are those of the set. */
+/* Checks that the loops from the line's set down to its stage are those of the set. */
 static canvas_status check_set(struct selectors *x, const struct line *line) {
   const struct schedule *s = x->r->s;
   unsigned seen = 0;
@@ -167,7 +167,7 @@ static canvas_status check_set(struct selectors *x, const struct line *line) {
   return CANVAS_OK;
 }
 
-/* The innermost open line ends: its stages that no deeper line selected are computed here. */
+/* Ends the innermost open line: stages that no deeper line selects are computed here. */
 static canvas_status close_line(struct selectors *x) {
   const struct line *line = &x->lines[--x->open];
   for (int i = 0; i < line->count; i++) {
@@ -220,7 +220,7 @@ static canvas_status open_reductions(struct selectors *x, struct line *line,
   return CANVAS_OK;
 }
 
-/* Before the first vector that stands before an R: the R goes there. */
+/* Moves an R before the first vector loop, if one precedes it. */
 static void move_reductions(struct loop_list *loops) {
   int vec = 0, at = 0;
   while (vec < loops->count && !(loops->data[vec].loop.marks & LOOP_VEC)) vec++;

@@ -1,4 +1,4 @@
-/* Numbers for the levels of a schedule, "iw=14,yo=4": a list that is rejected changes nothing. */
+/* Sets extents from a list, "iw=14,yo=4". A list that is rejected changes nothing. */
 #include <string.h>
 
 #include "base/lexer.h"

@@ -1,6 +1,6 @@
-/* What the two surface forms share when they are read: lines by indentation, loops with their
- * annotations, the head of a stage. Private to schedule_parse.c, schedule_selector.c and
- * schedule_loops.c.
+/* Parsing that both forms of a schedule share: lines by indentation, loops with annotations, the
+ * head of a stage. Private to the parser: schedule_parse.c, schedule_selector.c, schedule_loops.c
+ * and schedule_indent.c.
  *
  *     loops = loop { "," loop }
  *     loop  = NAME { ":" annot } | "{" NAME { ":" of a level } { "," ... } "}" { ":" mark }
@@ -9,8 +9,8 @@
  *     mark  = "para" | "vec" | "unroll" | "fold" | "pf" "(" INT ")" | "reorder"
  *     head  = NAME { "[" NAME "]" } [ ":" ( "reg" | "l1" | "heap" ) ]
  *
- * Lines whose first tokens stand in one column are a block. A deeper line opens a block under the
- * line above it; one that is less deep closes blocks until its own.
+ * * Lines with the same indentation form a block. A deeper line opens a block under the line above
+ * it; a less indented line closes blocks until it finds its own.
  */
 #ifndef CANVAS_SCHEDULE_SCHEDULE_TEXT_H
 #define CANVAS_SCHEDULE_SCHEDULE_TEXT_H
@@ -21,24 +21,24 @@
 /* Where the next node is added. */
 struct place {
   int node;
-  int depth; /* levels open there */
+  int depth; /* number of levels around it */
 };
 
 struct block {
   int column;
-  struct place place; /* of its lines */
+  struct place place; /* where its lines are added */
 };
 
 struct reader {
   struct lexer lx;
   struct schedule *s;
-  struct block blocks[SCHEDULE_DEPTH + 2]; /* that are open, outermost first */
+  struct block blocks[SCHEDULE_DEPTH + 2]; /* open blocks, outermost first */
   int count;
-  bool opens;         /* the line above may have deeper lines ... */
-  struct place below; /* ... and they are added here */
+  bool opens;         /* a deeper line may follow the line above */
+  struct place below; /* where such deeper lines are added */
 };
 
-/* One of a list of loops, as the text has it. */
+/* One item of a list of loops in the text. */
 enum item_kind {
   ITEM_LOOP,
   ITEM_REORDER,   /* {a, b}:reorder */
@@ -63,25 +63,25 @@ static inline bool at_line_end(const struct lexer *lx) {
   return lx->token.kind == TOKEN_NEWLINE || lx->token.kind == TOKEN_END;
 }
 
-/* schedule_loops.c. `selector`: R and reorder are read as such. */
+/* schedule_loops.c: parses a list of loops. `selector`: allows R and reorder. */
 canvas_status schedule_read_loops(struct reader *r, bool selector, struct loop_list *out);
-/* The name of a loop; the level, added if it is new. */
+/* Parses the name of a loop; adds its level if it is new. */
 canvas_status schedule_read_name(struct reader *r, int *level);
-/* ... as one more part of an axis. */
+/* Parses the name of a loop and appends it to the levels of an axis. */
 canvas_status schedule_read_digit(struct reader *r, struct schedule_axis *axis);
-/* What stands after a name: annotations of its level, and the marks of `loop` unless it is NULL. */
+/* Parses the annotations after a name: those of its level, and marks unless `item` is NULL. */
 canvas_status schedule_read_annotations(struct reader *r, int level, struct loop_item *item);
 /* Adds a loop at `place` and moves `place` into it. */
 canvas_status schedule_open_loop(struct reader *r, const struct loop_item *item,
                                  struct place *place);
 canvas_status schedule_open_leaf(struct reader *r, const struct token *at, int parent, int *leaf);
-/* Stage, layout and scope, from after the @. */
+/* Parses stage, layout and scope, after the @. */
 canvas_status schedule_read_head(struct reader *r, struct schedule_leaf *leaf);
 
-/* schedule_indent.c: finds the block of the line that begins here. */
+/* schedule_indent.c: finds the block of the line that starts here. */
 canvas_status schedule_read_indent(struct reader *r);
 
-/* schedule_selector.c: the lines of the selector form, to the end of the text. */
+/* schedule_selector.c: parses lines of the selector form, to the end of the text. */
 canvas_status schedule_read_selectors(struct reader *r);
 
 #endif

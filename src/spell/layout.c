@@ -47,7 +47,7 @@ static int above(const struct kernel *k, const struct layout *l, int layer, int 
   return inputs_of(k, tensor);
 }
 
-/* Sums what `at` says of each cell's neighbours in the next layer up (step -1) or down (step 1). */
+/* Sums the entries of `at` for each cell's neighbours in the next layer up (step -1) or down (step 1). */
 static void gather(const struct kernel *k, const struct layout *l, int layer, int step,
                    int at[][KERNEL_NODES_MAX], int64_t *sum, int *joined) {
   int lower = step < 0 ? layer : layer + 1, ends[2];

@@ -3,7 +3,7 @@
  * Fewer MACs spelled node by node are often slower than the convolution they replace, because every
  * window is stored. Each pattern reads an earlier tensor, the source, instead of its node's
  * input; the nodes between are spelled only if somebody else wants them. The result is the same
- * without any pattern, and a test says so.
+ * without any pattern, and a test compares them.
  *
  * Flattened, the channels of a source are its group, channel and window axes in this order, row-major.
  */
@@ -42,7 +42,7 @@ static struct dim window_dim(const struct shape *s, unsigned unfolded, enum role
 }
 
 /* [channels, H, W]: every axis before the spatial ones flattened; false if there are more than the
- * spatial axes asked for, or no product. */
+ * requested spatial axes, or no product. */
 static bool flat_shape(const struct shape *a, unsigned spatial, struct shape *out) {
   struct dim channels = shape_product(a, ROLES_CHANNEL);
   if (dim_is_poisoned(&channels) || (shape_roles(a) & ROLES_SPATIAL) != spatial) return false;
@@ -80,7 +80,7 @@ static struct walk walk_conv(const struct kernel *k, int node) {
  *
  *   b = group a each;  c = unfold b over=H,W;  d = fc c to=C    ->  a depth-wise convolution
  *
- * Legal where the source ends in H W and walk_conv says so; padding K/2 is the unfold's zeros. */
+ * Legal where the source ends in H W and walk_conv accepts it; padding K/2 is the unfold's zeros. */
 static bool match_conv(const struct kernel *k, int node, int reads[2]) {
   struct shape flat;
   if (k->nodes[node].op != PRIMITIVE_FC) return false;

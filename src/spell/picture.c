@@ -1,7 +1,7 @@
 /* A kernel as an SVG picture that needs no other program.
  *
- * Each box shows a node's line of text and its shape. Colour says the family; what prints in black
- * and white does, too: a thick border owns weights, a dashed one only moves data, round ends are the
+ * Each box shows a node's line of text and its shape. Colour shows the family; outlines show it in
+ * black and white, too: a thick border owns weights, a dashed one only moves data, round ends are the
  * input and the output. The description holds the kernel's text, so a picture can be read back, and
  * pointing at a box shows what its primitive means.
  */
@@ -74,7 +74,7 @@ static void put_escaped(struct buf *out, const char *text) {
   }
 }
 
-/* What a box says: `b = fc a to=x0`, below it `[x0 H W]`. Each is one plain run of text: not every
+/* The text of a box: `b = fc a to=x0`, below it `[x0 H W]`. Each is one plain run of text: not every
  * program that draws SVG can put several runs in the middle of a box. */
 struct label {
   char *text, *shape;

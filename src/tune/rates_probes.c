@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "code/pipeline.h"
 #include "emit/emit.h"
 
 /* ---- by hand --------------------------------------------------------------------------------- */
@@ -119,11 +120,14 @@ static canvas_status emitted(canvas_context *ctx, const struct machine *m, const
   struct program *p = NULL;
   struct schedule *s = NULL;
   struct loop_tree *tree = NULL;
+  struct code *code = NULL;
   struct buf text = {0};
   canvas_status status = program_parse(ctx, program, strlen(program), &p);
   if (status == CANVAS_OK) status = schedule_parse(ctx, schedule, strlen(schedule), &s);
   if (status == CANVAS_OK) status = loop_tree_bind(ctx, p, s, m, &tree);
-  if (status == CANVAS_OK) status = emit_c(ctx, tree, &options, &text);
+  if (status == CANVAS_OK) status = pipeline_run(ctx, tree, NULL, &code);
+  if (status == CANVAS_OK) status = emit_c(ctx, code, tree, &options, &text);
+  code_free(code);
   loop_tree_free(tree);
   schedule_free(s);
   program_free(p);

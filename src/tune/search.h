@@ -1,6 +1,6 @@
 /* A search among the points of some sketches: what every method (method.h) looks at and asks for.
  *
- * A candidate is a point of one sketch's space. It can be predicted (cost.h: microseconds) and measured
+ * A candidate is a point of one sketch's space. It can be predicted (schedule_cost.h: microseconds) and measured
  * (candidates.h: about 40 ms), many at once. What is measured is a trial: it counts against the budget, goes into
  * the log, and nothing is measured twice. Measuring is quick here: the fastest compiler, few samples, few images
  * (fewer_images.h); what is good is measured again at the end (tuner.h).

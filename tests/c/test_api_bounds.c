@@ -282,6 +282,9 @@ static void schedules(void **state) {
   BAD(canvas_bound_follow(ctx, NULL, "inline P", 8, OUT(canvas_schedule *)));
   BAD(canvas_bound_emit(ctx, NULL, NULL, OUT(char *)));
   BAD(canvas_bound_emit(ctx, api.bound, &(canvas_emit_options){.function = ""}, OUT(char *)));
+  BAD(canvas_bound_statements(ctx, NULL, NULL, OUT(char *)));
+  BAD(canvas_bound_statements(ctx, api.bound, "", OUT(char *)));
+  BAD(canvas_bound_statements(ctx, api.bound, NULL, NULL));
   BAD(canvas_bound_prepared(ctx, NULL, &prepared));
   BAD(canvas_bound_prepared(ctx, api.bound, NULL));
   BAD(canvas_bound_compile(ctx, NULL, NULL, OUT(char *)));

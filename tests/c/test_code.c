@@ -4,8 +4,8 @@
 
 #include <math.h>
 
-#include "code/build.h"
 #include "code/code.h"
+#include "code/pipeline.h"
 #include "random_edit.h"
 #include "random_program.h"
 
@@ -1059,7 +1059,7 @@ struct pass_row {
 };
 
 static void drop(struct code *c) {
-  if (code_drop_dead(c)) code_simplify(c);
+  if (code_drop_dead_code(c)) code_simplify(c);
 }
 
 static void check_pass(const struct pass_row *row, void (*pass)(struct code *)) {
@@ -1100,7 +1100,7 @@ static void drops_dead(void **state) {
 }
 
 static void gather(struct code *c) {
-  if (code_gather_once(c)) code_simplify(c);
+  if (code_share_gathers(c)) code_simplify(c);
 }
 
 static void gathers_once(void **state) {
@@ -1207,7 +1207,7 @@ static void joins_remainders(void **state) {
       {divided_counter, NULL},
       {divided_for_nothing, NULL},
   };
-  CHECK_ROWS (rows, row) check_pass(row, code_join_remainders);
+  CHECK_ROWS (rows, row) check_pass(row, code_share_divisions);
 }
 
 static void shortens_sums(void **state) {
@@ -1267,7 +1267,7 @@ static void shortens_sums(void **state) {
       {long_sum_that_is_read, NULL},
       {long_sum_in_double, NULL},
   };
-  CHECK_ROWS (rows, row) check_pass(row, code_shorten_sums);
+  CHECK_ROWS (rows, row) check_pass(row, code_block_sums);
 #undef BEGIN
 #undef BLOCK_END
 #undef END
@@ -1473,7 +1473,7 @@ static void names_loads(void **state) {
                                "    v_1 = f32x8(Y[i*8], i - 1)\n"
                                "    f32x8(Y[i*8], i - 1) = f32x8(Y[i*8], i - 1)\n"},
   };
-  CHECK_ROWS (rows, row) check_pass(row, code_name_loads);
+  CHECK_ROWS (rows, row) check_pass(row, code_share_loads);
 }
 
 static void names_common(void **state) {
@@ -1541,7 +1541,7 @@ static void names_common(void **state) {
                                 "      Y[i*8 + j + 1] = 0\n"
                                 "      Y[i*8 + j + 2] = 0\n"},
   };
-  CHECK_ROWS (rows, row) check_pass(row, code_name_common);
+  CHECK_ROWS (rows, row) check_pass(row, code_share_indices);
 }
 
 // A loop of so many steps over so many statements, of which each of the first has a place to split at.
@@ -1583,7 +1583,7 @@ static void borders_cost(void **state) {
     struct buf out = {0};
     for (int i = 0; i < 2; i++)
       many_places(&s, i ? CODE_ADD : CODE_SET, row->steps[i], row->statements[i], row->places[i]);
-    code_split_borders(s.c);
+    code_partition_loops(s.c);
     CHECK_INT(code_verify(&ctx, s.c, "a test"), CANVAS_OK, ctx.message);
     code_print(s.c, &out);
     CHECK_INT(count_text(out.text, " = select"), row->choices[0], row->name);
@@ -1661,7 +1661,7 @@ static void splits_borders(void **state) {
                           "    for j in 2..6\n"
                           "      Y[i] = 0\n"},
   };
-  CHECK_ROWS (rows, row) check_pass(row, code_split_borders);
+  CHECK_ROWS (rows, row) check_pass(row, code_partition_loops);
 }
 
 static void parts_lanes(void **state) {
@@ -1683,7 +1683,7 @@ static void parts_lanes(void **state) {
       {lanes_of_a_number, HEAD "  for j in 0..8\n"
                                "    Y[j] = select((j < 3), 1, 0)\n"},
   };
-  CHECK_ROWS (rows, row) check_pass(row, code_part_lanes);
+  CHECK_ROWS (rows, row) check_pass(row, code_split_lanes);
 }
 
 static void simplifies(void **state) {
@@ -2012,15 +2012,82 @@ static void names_the_pass(void **state) {
   code_free(s.c);
 }
 
+// ---- the pipeline ----
+
+// The head comment of code.h lists the passes in order, and each row says what it keeps.
+static void lists_passes(void **state) {
+  struct buf head = {0};
+  FILE *file = fopen(CANVAS_SOURCE "/src/code/code.h", "r");
+  CHECK(file != NULL, "code.h");
+  char line[200], entry[80];
+  while (file && fgets(line, sizeof line, file) && !strstr(line, "*/")) buf_puts(&head, line);
+  if (file) fclose(file);
+  const char *at = head.text;
+  for (const struct code_pass *pass = code_passes; pass->name; pass++) {
+    snprintf(entry, sizeof entry, "\n *     %s ", pass->name);
+    at = at ? strstr(at, entry) : NULL;
+    CHECK(at != NULL, pass->name);
+    CHECK(pass->keeps && strlen(pass->keeps) > 20, pass->name);
+    for (const struct code_pass *other = pass + 1; other->name; other++)
+      CHECK(strcmp(pass->name, other->name), pass->name);
+  }
+  buf_free(&head);
+}
+
+static int runs;
+
+static void runs_once(struct code *c) {
+  (void)c;
+  runs++;
+}
+
+static void declares_twice(struct code *c) {
+  int first = c->statements.data[0].first;
+  struct code_statement s = c->statements.data[first];
+  code_insert(c, 0, first, s);
+}
+
+// A pass that breaks the tree is named, and no pass runs on a broken tree.
+static void names_the_broken_pass(void **state) {
+  static const struct code_pass passes[] = {{"first", runs_once, ""},
+                                            {"breaks", declares_twice, ""},
+                                            {"never", runs_once, ""},
+                                            {NULL, NULL, NULL}};
+  const struct {
+    const char *after;
+    canvas_status status;
+    int runs;
+    const char *message;
+  } rows[] = {
+      {NULL, CANVAS_BAD_INPUT, 1, "code of 'sample' after breaks: 'a' is declared twice"},
+      {"breaks", CANVAS_BAD_INPUT, 1, "code of 'sample' after breaks: 'a' is declared twice"},
+      {"first", CANVAS_OK, 1, NULL},
+      {"build", CANVAS_OK, 0, NULL},
+      {"last", CANVAS_BAD_INPUT, 0,
+       "unknown pass 'last', choose one of build, first, breaks, never"},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    struct sample s = sample();
+    code_declare(s.c, s.a, code_number(s.c, PROGRAM_F32, 0));
+    code_assign(s.c, code_element(s.c, s.Y, code_int(s.c, 0)), CODE_SET,
+                code_variable_at(s.c, s.a, 0));
+    runs = 0;
+    CHECK_INT(pipeline_apply(&ctx, passes, rows[i].after, s.c), rows[i].status, rows[i].message);
+    CHECK_INT(runs, rows[i].runs, rows[i].message);
+    if (rows[i].message) CHECK_TEXT(ctx.message, rows[i].message, rows[i].message);
+    code_free(s.c);
+  }
+}
+
 // ---- the code of bound schedules ----
 
 static void check_code(const struct program *p, struct schedule *s, const char *label) {
   struct loop_tree *tree;
   struct code *code;
   if (loop_tree_bind(&ctx, p, s, &machine_avx512, &tree) == CANVAS_OK) {
-    CHECK_INT(code_build(&ctx, tree, &code), CANVAS_OK, ctx.message);
-    CHECK(code_verify(&ctx, code, label) == CANVAS_OK, ctx.message);
-    code_free(code);
+    bool good = pipeline_run(&ctx, tree, NULL, &code) == CANVAS_OK;  // each pass is verified
+    CHECK_TEXT(good ? "" : ctx.message, "", label);
+    if (good) code_free(code);
     loop_tree_free(tree);
   }
   schedule_free(s);
@@ -2068,7 +2135,7 @@ static void too_large(void **state) {
   CHECK_INT(program_parse(&ctx, text.text, text.length, &p), CANVAS_OK, ctx.message);
   CHECK_INT(schedule_parse(&ctx, loops.text, loops.length, &s), CANVAS_OK, ctx.message);
   CHECK_INT(loop_tree_bind(&ctx, p, s, &machine_avx512, &tree), CANVAS_OK, ctx.message);
-  CHECK_INT(code_build(&ctx, tree, &code), CANVAS_BAD_INPUT, "too large");
+  CHECK_INT(pipeline_run(&ctx, tree, NULL, &code), CANVAS_BAD_INPUT, "too large");
   CHECK_TEXT(ctx.message, "the code has more than 4194304 expressions, unroll less", "too large");
   loop_tree_free(tree);
   schedule_free(s);
@@ -2094,7 +2161,7 @@ static void is_readable(void **state) {
   CHECK_INT(program_parse(&ctx, text, strlen(text), &p), CANVAS_OK, ctx.message);
   struct schedule *s = schedule_default(p, false, &machine_avx512);
   CHECK_INT(loop_tree_bind(&ctx, p, s, &machine_avx512, &tree), CANVAS_OK, ctx.message);
-  CHECK_INT(code_build(&ctx, tree, &code), CANVAS_OK, ctx.message);
+  CHECK_INT(pipeline_run(&ctx, tree, NULL, &code), CANVAS_OK, ctx.message);
   code_print(code, &out);
   CHECK_TEXT(out.text, expected, text);
   buf_free(&out);
@@ -2112,5 +2179,6 @@ CHECK_MAIN(cmocka_unit_test(simplifies), cmocka_unit_test(drops_dead),
            cmocka_unit_test(names_loads), cmocka_unit_test(gathers_once),
            cmocka_unit_test(splits_borders), cmocka_unit_test(borders_cost),
            cmocka_unit_test(parts_lanes), cmocka_unit_test(rejects),
-           cmocka_unit_test(names_the_pass), cmocka_unit_test(of_schedules),
+           cmocka_unit_test(names_the_pass), cmocka_unit_test(lists_passes),
+           cmocka_unit_test(names_the_broken_pass), cmocka_unit_test(of_schedules),
            cmocka_unit_test(too_large), cmocka_unit_test(is_readable))

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "emit/emit.h"
+#include "emit_tree.h"
 #include "program/interpret.h"
 #include "rewrite/program_edit.h"
 #include "operator_calls.h"
@@ -122,7 +122,7 @@ static bool batch_add_meant(struct batch *b, const struct program *p, const stru
   snprintf(c->name, sizeof c->name, "f%d", b->done + b->count);
   struct emit_options options = {.function = c->name};
   size_t before = b->text.length;
-  CHECK_INT(emit_c(&ctx, c->tree, &options, &b->text), CANVAS_OK, ctx.message);
+  CHECK_INT(emit_tree(&ctx, c->tree, &options, &b->text), CANVAS_OK, ctx.message);
   if (!all() && b->text.length - before > LONG_TEXT) {  // takes the compiler seconds
     b->text.length = before;
     b->text.text[before] = '\0';
@@ -219,7 +219,7 @@ static void show(const struct candidate *c, const char *what) {
   schedule_print(c->s, &text);
   struct buf code = {0};
   struct emit_options options = {.function = c->name};
-  if (emit_c(&ctx, c->tree, &options, &code) == CANVAS_OK && getenv("SHOW_C"))
+  if (emit_tree(&ctx, c->tree, &options, &code) == CANVAS_OK && getenv("SHOW_C"))
     buf_puts(&text, code.text);
   print_error("%s: %s\n%s\n", c->label, what, text.text);
   buf_free(&text);
@@ -867,7 +867,7 @@ static void rejections(void **state) {
   struct program *p = parsed(PRODUCT);
   struct schedule *s = scheduled("i, j, k => @P = i, j // k\ni, jo, ji:? => @Y = i, {jo, ji}/j\n");
   CHECK_INT(loop_tree_bind(&ctx, p, s, &machine, &tree), CANVAS_OK, ctx.message);
-  CHECK_INT(emit_c(&ctx, tree, NULL, &out), CANVAS_BAD_INPUT, "a hole");
+  CHECK_INT(emit_tree(&ctx, tree, NULL, &out), CANVAS_BAD_INPUT, "a hole");
   CHECK_TEXT(ctx.message, "the schedule has 1 holes without a number, give them with --set",
              "a hole");
   loop_tree_free(tree);
@@ -883,7 +883,7 @@ static void rejections(void **state) {
   p = parsed(text.text);
   s = scheduled("a:2, b:2, c:2, d:2, e => @Y = {a, b, c, d, e}/i\n");
   CHECK_INT(loop_tree_bind(&ctx, p, s, &machine, &tree), CANVAS_OK, ctx.message);
-  CHECK_INT(emit_c(&ctx, tree, NULL, &out), CANVAS_BAD_INPUT, "too deep");
+  CHECK_INT(emit_tree(&ctx, tree, NULL, &out), CANVAS_BAD_INPUT, "too deep");
   CHECK(strstr(ctx.message, "an expression is too long once loops stand in it: expression nests"),
         ctx.message);
   CHECK(!out.length, "nothing is written");
@@ -916,7 +916,7 @@ static void too_many_loads(void **state) {
   buf_puts(&text, " // sum k:3\nout Y\n");
   struct program *p = parsed(text.text);
   CHECK_INT(default_bind(&ctx, p, &machine_avx512, &made), CANVAS_OK, ctx.message);
-  CHECK_INT(emit_c(&ctx, made.tree, NULL, &out), CANVAS_BAD_INPUT, "too many loads");
+  CHECK_INT(emit_tree(&ctx, made.tree, NULL, &out), CANVAS_BAD_INPUT, "too many loads");
   CHECK(strstr(ctx.message, "an expression is too long once loops stand in it: expressions have"),
         ctx.message);
   loop_tree_free(made.tree);
@@ -951,7 +951,7 @@ static void long_text(void **state) {
   struct program *p = parsed(text.text);
   struct schedule *s = scheduled(loops.text);
   CHECK_INT(loop_tree_bind(&ctx, p, s, &machine, &tree), CANVAS_OK, ctx.message);
-  CHECK_INT(emit_c(&ctx, tree, NULL, &out), CANVAS_BAD_INPUT, "too long");
+  CHECK_INT(emit_tree(&ctx, tree, NULL, &out), CANVAS_BAD_INPUT, "too long");
   CHECK_TEXT(ctx.message, "the C text is longer than 32 MiB, unroll less", "too long");
   CHECK(!out.length, "nothing is written");
   loop_tree_free(tree);
@@ -1089,7 +1089,7 @@ static void shared_rows(void **state) {
       struct program *p;
       CHECK_INT(program_parse(&ctx, row->program, strlen(row->program), &p), CANVAS_OK,
                 ctx.message);
-      add_default_on(&b, p, &machine, true, row->line);
+      add_default_on(&b, p, &machine, true, row->program);
       program_free(p);
     }
   batch_flush(&b, b.options);

@@ -39,9 +39,8 @@ static const struct {
      "in X f32 [n:2, c:32, h:3]\nin W f32 [o:4, c:32] const\nA[n:2, c:32, h:3] = X[n, c, h] * 2\n"
      "Y[n:2, h:3, c:32] = A[n, c, h]\nB[n:2] = Y[n, 2, 1]\n"},
     {"[n, h/2, c, h%2]", NULL, "Y[n:2] = X[n, 0, 0]",
-     "the layout '[n, h/2, c, h%2]' of 'X' has places that hold nothing, take parts that divide "
-     "its "
-     "axes"},
+     "the layout '[n, h/2, c, h%2]' of 'X' needs padding, split axes by divisors of their "
+     "sizes"},
     {"[n, h]", NULL, "Y[n:2] = X[n, 0, 0]",
      "line 1, column 1: the layout has 1 of the 32 places of axis 'c'"},
 };
@@ -75,7 +74,7 @@ static void rewrites_loads_and_definitions(void **state) {
   CHECK_INT(program_parse(&ctx, i32, strlen(i32), &p), CANVAS_OK, ctx.message);
   CHECK_INT(program_relayout(&ctx, p, (const char *[]){"[c, n]", NULL}, &q), CANVAS_BAD_INPUT,
             "i32");
-  CHECK_TEXT(ctx.message, "line 1, column 1: 'I' holds indices, which stay as they are", "i32");
+  CHECK_TEXT(ctx.message, "line 1, column 1: 'I' holds indices, whose layout cannot change", "i32");
   program_free(p);
 }
 

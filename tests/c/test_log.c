@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
-#include "emit/emit.h"
+#include "emit_tree.h"
 #include "run/cache.h"
 #include "run/processor.h"
 #include "tune/log.h"
@@ -279,7 +279,7 @@ static void tasks_have_names(void **state) {
 static char *emitted(const struct loop_tree *tree) {
   struct buf out = {0};
   const struct emit_options options = {0};
-  CHECK_INT(emit_c(&ctx, tree, &options, &out), CANVAS_OK, ctx.message);
+  CHECK_INT(emit_tree(&ctx, tree, &options, &out), CANVAS_OK, ctx.message);
   return buf_take(&out);
 }
 
@@ -312,7 +312,7 @@ static void what_does_not_bind_says_which_part(void **state) {
       {PROGRAM, "cache Y as C\ncache Y as C\n", SCHEDULE, NULL,
        "the edits of the record: edit 2: line 1, column 12: there is a 'C' already"},
       {PROGRAM, "type X bf16\n", SCHEDULE, NULL,
-       "the edits of the record: edit 1: 'type X bf16' changes how numbers are stored"},
+       "the edits of the record: edit 1: 'type X bf16' changes a data type"},
       {PROGRAM, "", "nonsense", NULL, "the schedule of the record: line 1, "},
       {PROGRAM, "", SCHEDULE, "nonsense", "the machine of the record: line 1, column 1: "},
       {PROGRAM, "", "w, h, k =>\n    @Z = h, w // k\n", NULL,

@@ -85,6 +85,7 @@ TEXT_CALL(program_count_json, canvas_program_count_json(CTX, api.program, &text)
 TEXT_CALL(bound_explain, canvas_bound_explain(CTX, api.bound, &text))
 TEXT_CALL(bound_emit,
           canvas_bound_emit(CTX, api.bound, &(canvas_emit_options){.prepare = true}, &text))
+TEXT_CALL(bound_statements, canvas_bound_statements(CTX, api.bound, NULL, &text))
 TEXT_CALL(bound_compile, canvas_bound_compile(CTX, api.bound, NULL, &text))
 TEXT_CALL(tune_space, canvas_tune_space(CTX, api.program, api.machine, NULL, 2, &text))
 
@@ -719,6 +720,7 @@ static const struct {
     CALL(bound_dot),
     CALL(bound_edits),
     CALL(bound_emit),
+    CALL(bound_statements),
     CALL(bound_prepared),
     CALL(bound_compile),
     CALL(bound_program_print),

@@ -152,13 +152,13 @@ static const struct {
      "else 0 // sum k:4, a:2, b:3\n",
      ""},
     {"S[i:4] = (if i < 3 then R[i, k] else 0) * R[0, 0] // max k:9", NULL,
-     "line 1, column 8: 'S' is no sum of what has a border times what has none"},
+     "line 1, column 8: 'S' is not a sum of a zero-padded value times one without padding"},
     {"S[i:4] = (if i < 3 then R[i, k] else 0) * R[0, 0] * 2 + 1 // sum k:9", NULL,
-     "line 1, column 8: 'S' is no sum of what has a border times what has none"},
+     "line 1, column 8: 'S' is not a sum of a zero-padded value times one without padding"},
     {"S[i:4] = (if i < 3 then R[i, k] else 0) * R[0, k] // sum k:i..i+2", NULL,
-     "line 1, column 8: 'S' has a sum whose bounds are no numbers"},
+     "line 1, column 8: 'S' has a reduction whose bounds depend on data"},
     {"S[i:4] = (if i+k < 3 then R[i, k] else 0) * R[0, k] // sum k:9", NULL,
-     "line 1, column 8: 'S' has conditions of all axes that it sums over"},
+     "line 1, column 8: 'S' has padding conditions on every axis that it sums over"},
 };
 
 #define SUMS "canvas 1\nprogram p\nin R f32 [i:4, k:9]\nin q i32 [r:5] 0..9 rising\n"
@@ -262,12 +262,12 @@ static const struct {
     {"S[i:4] = R[i, k] // sum k:9", "k 1",
      "line 1, column 13: axis 'k' has 9 places, give 2 partial sums to that many"},
     {"S[i:4] = R[i, e] // sum e:q[i]..q[i+1]", "e 2",
-     "line 1, column 13: axis 'e' runs from one index to another, and not over all its places"},
+     "line 1, column 13: axis 'e' has bounds that depend on data"},
     {"S[i:4] = R[i, e] // mean k:2, e:q[i]..q[i+1]", "k 2",
-     "line 1, column 13: axis 'k' is one of a mean over as many points as indices say"},
+     "line 1, column 13: axis 'k' belongs to a mean over a number of points that depends on data"},
     {"S[i:4] = R[i, e] // sum k:3, e:q[k]..q[k+1]", "k 2",
-     "line 1, column 13: axis 'k' stands beside one that runs from one index to another: choose a "
-     "divisor of its size"},
+     "line 1, column 13: axis 'k' stands beside an axis with bounds that depend on data: choose "
+     "a divisor of its size"},
 };
 
 static void sums_stay_whole(void **state) {
@@ -395,8 +395,8 @@ static const struct {
     {"inline", "line 1, column 7: expected the stage to inline, found the end of the text"},
     {"inline X", "line 1, column 8: 'X' is an input, it has no expression"},
     {"inline Y",
-     "line 1, column 8: 'Y' reduces: only a stage that does nothing but copy it could do so in its "
-     "place"},
+     "line 1, column 8: 'Y' reduces: it can only be inlined into a stage that does nothing but "
+     "copy it"},
     {"inline Z", "line 1, column 8: 'Z' is an output, it has to be stored"},
     {"inline B", "line 1, column 8: 'B' is of bf16, which rounds where it is stored"},
     {"overlap", "line 1, column 8: expected the tensor that is read, found the end of the text"},
@@ -420,13 +420,11 @@ static const struct {
     {"rfactor Y k as YP", "line 1, column 13: expected the number of partial sums, found 'as'"},
     {"rfactor Y k 3 as Z", "line 1, column 18: there is a 'Z' already, choose another name"},
     {"border",
-     "line 1, column 7: expected the stage whose border is left out, found the end of the text"},
+     "line 1, column 7: expected the stage with the padded product, found the end of the text"},
     {"border X",
-     "line 1, column 8: 'X' multiplies nothing that is 0 where indices say so, inline such a "
-     "stage"},
+     "line 1, column 8: 'X' multiplies no zero-padded value: inline the padding stage first"},
     {"border Y",
-     "line 1, column 8: 'Y' multiplies nothing that is 0 where indices say so, inline such a "
-     "stage"},
+     "line 1, column 8: 'Y' multiplies no zero-padded value: inline the padding stage first"},
     {"outline Y P[c, h] as Q", "line 1, column 11: the expression of 'Y' has no such value"},
     {"outline X P[c, h] as Q", "line 1, column 9: 'X' is an input, it has no expression"},
     {"outline Y P[c, h+k] as D", "line 1, column 24: there is a 'D' already, choose another name"},
@@ -434,14 +432,16 @@ static const struct {
      "line 1, column 11: unknown tensor 'Z', define it on an earlier line"},
     {"reciprocal Y P[c, h+k] as Q", "line 1, column 12: 'Y' does not divide by that"},
     {"straight Y P[c, h+k] h",
-     "line 1, column 10: the load has no index of few straight pieces along that axis alone"},
-    {"straight Z max(Y[o, h], 0) h", "line 1, column 10: the value is no load of a tensor"},
-    {"turn Y o as Q", "line 1, column 6: 'Y' reduces, its axes stay"},
+     "line 1, column 10: no index of the load depends on that axis alone in a few long affine "
+     "pieces"},
+    {"straight Z max(Y[o, h], 0) h", "line 1, column 10: the value is not a load of a tensor"},
+    {"turn Y o as Q", "line 1, column 6: 'Y' reduces, so its axes keep their order"},
     {"turn P k as Q", "line 1, column 8: 'P' has no axis 'k'"},
     {"merge all",
      "line 1, column 7: expected 'axes' after what is done to all of them, found 'all'"},
-    {"normalize conditions", "the edit leaves the program as it is"},
-    {"type", "line 1, column 5: expected the tensor whose type changes, found the end of the text"},
+    {"normalize conditions", "the edit changes nothing in the program"},
+    {"type",
+     "line 1, column 5: expected the tensor whose data type changes, found the end of the text"},
     {"type X", "line 1, column 7: expected f32, f64 or bf16, found the end of the text"},
     {"type X i32", "line 1, column 8: expected f32, f64 or bf16, found 'i32'"},
     {"type q f32", "line 1, column 6: 'q' is of i32: only inputs hold indices, so it stays one"},

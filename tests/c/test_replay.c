@@ -189,21 +189,22 @@ static const struct {
     {"# nothing\n", "edit 1: line 1, column 10: expected an edit ("},
     {"\n", "edit 1: line 1, column 1: expected an edit ("},
     {"cache Y as C\n\ncache Y as D\n", "edit 2: line 1, column 1: expected an edit ("},
-    {"type Y bf16\n", "edit 1: 'type Y bf16' changes how numbers are stored, which a log cannot"},
-    {"type  Y\tf64 # so\n", "edit 1: 'type  Y?f64' changes how numbers are stored, which a log"},
+    {"type Y bf16\n", "edit 1: 'type Y bf16' changes a data type, which a log may not"},
+    {"type  Y\tf64 # so\n", "edit 1: 'type  Y?f64' changes a data type, which a log"},
     {"border Y as B\nborder Y\n", "edit 2: "},
-    {"cache Y as C\nborder C\n", "edit 2: 'border C' gives 0 for a nan beside a border: a log can"},
+    {"cache Y as C\nborder C\n", "edit 2: 'border C' gives 0 instead of nan in the padding: a log"},
     {"reciprocal Z X[h, 0] as R\n",
      "edit 1: line 1, column 12: the divisor may be 0, or so small or large that it has no "
      "reciprocal"},
     {"reciprocal G sqrt(abs(X[h, 1]) + 0.001) as R\n",
-     "edit 1: line 1, column 12: 'G' is not of f32, it keeps its divisions"},
-    {"inline G", "edit 1: line 1, column 8: 'G' is of f64, and a stage that is not loads it"},
+     "edit 1: line 1, column 12: 'G' is not of f32, so its divisions stay"},
+    {"inline G",
+     "edit 1: line 1, column 8: 'G' is of f64, and a stage of lower precision loads it"},
     {"inline M, N\n", "edit 1: line 1, column 8: 'N' reduces, and more than one stage needs 'M'"},
     {"inline N\n", ""},
     {"reciprocal Y W[k, c] as R\n", "edit 1: line 1, column 12: 'Y' does not divide by that"},
     {"outline S X[h, e] as P\n",
-     "edit 1: line 1, column 9: the value depends on 'e', which runs from one index to another"},
+     "edit 1: line 1, column 9: the value depends on 'e', whose bounds depend on data"},
     {"outline Y X[h, w+k-1] as M2\n",
      "edit 1: stage 'M2' loads 'X' out of range: index 'w-1' runs"},
     {"outline Y " PADDED " as M2\n", ""},
@@ -211,7 +212,7 @@ static const struct {
     {"outline Q X[h, e] as P\n", "edit 1: line 1, column 9: the program has no tensor 'Q'"},
     {"outline Z Y[h, w] / X[h, 1] as P\n",
      "edit 1: line 1, column 11: the expression of 'Z' has no such value"},
-    {"inline Y\n", "edit 1: line 1, column 8: 'Y' reduces: only a stage that does nothing but"},
+    {"inline Y\n", "edit 1: line 1, column 8: 'Y' reduces: it can only be inlined into"},
     {"winograd Y 4\n", "edit 1: line 1, column 10: 'Y' "},
 };
 
@@ -247,7 +248,7 @@ static void winograd_has_to_be_allowed(void **state) {
       if (status == CANVAS_OK)
         CHECK_INT(q->winograd, tile, edit);
       else
-        CHECK(strstr(ctx.message, "' computes with fewer products, which round more"), ctx.message);
+        CHECK(strstr(ctx.message, "' rounds more than the convolution"), ctx.message);
       program_free(q);
     }
   struct buf many = {0};

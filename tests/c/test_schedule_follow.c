@@ -165,8 +165,8 @@ static const struct {
     {GEMM, "type C bf16", "i, j, k =>\n    @C = i, j // k\n" LAST,
      "i, j, k =>\n    @C = i, j // k\n" LAST},
     {GEMM, "inline C", "i, j, k =>\n    @C = i, j // k\n" LAST,
-     "line 1, column 8: 'C' reduces: only a stage that does nothing but copy it could do so in its "
-     "place"},
+     "line 1, column 8: 'C' reduces: it can only be inlined into a stage that does nothing but "
+     "copy it"},
     {GEMM, "outline C A[i, k] as Z", "i, j, k =>\n    @C = i, j // k\n" LAST,
      "no schedule follows the edit 'outline C A[i, k] as Z': take the default schedule of what it "
      "makes of the program"},

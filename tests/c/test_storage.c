@@ -2,7 +2,7 @@
 // declared, the arrays on the stack (all that are read), the allocations, and the length of the code.
 #include "base/random.h"
 #include "bind/features.h"
-#include "emit/emit.h"
+#include "emit_tree.h"
 #include "random_edit.h"
 #include "random_program.h"
 
@@ -143,7 +143,7 @@ static struct counts seen, said;  // over all texts
 static void compare(const struct loop_tree *tree, const char *label) {
   struct buf text = {0};
   struct features f;
-  CHECK_INT(emit_c(&ctx, tree, NULL, &text), CANVAS_OK, ctx.message);
+  CHECK_INT(emit_tree(&ctx, tree, NULL, &text), CANVAS_OK, ctx.message);
   CHECK_INT(features_of(&ctx, tree, &f), CANVAS_OK, ctx.message);
   int tensors = tree->program->inputs.count + tree->program->outputs.count;
   struct counts has = count(text.text, tensors), says = promised(tree);

@@ -201,12 +201,10 @@ static void groups_are_not_repeated(void **state) {
 // ---- what is refused ----------------------------------------------------------------------------
 
 #define GIVEN "in X f32 [h:9, w:9, c:4]\nin W f32 [kh:3, kw:3, c:4, k:4]\n"
-#define NONE  "line 1, column 10: 'Y' has no window of 3x3 that moves along two of its axes"
-#define STRIDE                                                                                     \
-  "line 1, column 10: 'Y' has a window with a stride or a dilation, and it is of those that move " \
-  "by "                                                                                            \
-  "1 in steps of 1"
-#define PRODUCTS "line 1, column 10: 'Y' sums no products of an image and weights"
+#define NONE  "line 1, column 10: 'Y' has no 3x3 window along two of its axes"
+#define STRIDE \
+  "line 1, column 10: 'Y' has a window with a stride or a dilation, Winograd needs neither"
+#define PRODUCTS "line 1, column 10: 'Y' is not a sum of products of an image and weights"
 
 static const struct {
   const char *edit, *stage, *message;
@@ -236,11 +234,11 @@ static const struct {
     {"winograd Y 4",
      "Y[h:7, w:7, k:4] = X[h+kh, w+kw, c] * W[h%3, kw, c, k] // sum c:4, kh:3, kw:3\n", NONE},
     {"winograd Y 4", "Y[h:7, w:7, k:4] = X[h+kh, w+kw, k] * W[kh, kw, k, k] // sum kh:3, kw:3\n",
-     "line 1, column 10: 'Y' sums no channels of image times weights, it would take more work than "
-     "now"},
+     "line 1, column 10: 'Y' sums over no channels of image times weights, so Winograd would "
+     "take more work"},
     {"winograd Y 4",
      "Y[h:7, w:7, k:4] = X[h+kh, w+kw, c] * W[kh, kw, c, k] // sum kh:3, kw:3, c:0..k+1\n",
-     "line 1, column 10: 'Y' runs from one index to another along a reduction"},
+     "line 1, column 10: 'Y' has a reduction whose bounds depend on data"},
     {"winograd Y 4 as Z",
      "Y[h:7, w:7, k:4] = X[h+kh, w+kw, c] * W[kh, kw, c, k] // sum c:4, kh:3, kw:3\n",
      "line 1, column 14: expected the end of the edit, found 'as'"},

@@ -58,7 +58,7 @@ def is_find(pack):
     return pack is not None and pack.split()[3] not in CONTROLS
 
 
-def compile_ahead(job, tell, answers):
+def compile_engines(job, tell, answers):
     each = dict.fromkeys(job["engines"], 0.1)
     tell("done", seconds=each, processor=each)
 
@@ -76,7 +76,7 @@ def time(job, tell, answers):
     tell("done", timed=dict.fromkeys(job["engines"], figures), missing={})
 
 
-KINDS = {"accuracy": train, "compile": compile_ahead, "latency": time}
+KINDS = {"accuracy": train, "compile": compile_engines, "latency": time}
 
 
 def share(*what):

@@ -546,7 +546,7 @@ def test_wrong_arguments_of_tasks(wrong: Any, message: str) -> None:
         ([[], {"inline": 1}], "'inline' of the graph's config is a list, not 1"),
         ([[entities(special=[{"canvas": 2}])], {}], "has the texts program, edits and schedule"),
         (old_gemm(), "the config is of an older version, which wrote what edits made"),
-        (found_gemm("type A bf16\n"), "edit 1: 'type A bf16' changes how numbers are stored"),
+        (found_gemm("type A bf16\n"), "edit 1: 'type A bf16' changes a data type"),
         (found_gemm("cache Q as R\n"), "edit 1: line 1, column 7: the program has no tensor 'Q'"),
         (other_gemm(), "the config is of another task: of a program 'gemm_small' that is not"),
         ([[entities(spatial=[[32]])], {}], "another task: 'spatial' has parts of 1 axes, and 'C'"),

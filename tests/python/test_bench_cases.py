@@ -1,7 +1,9 @@
-"""The benchmarks: the programs that they time are programs, and what they say of networks."""
+"""The benchmarks: their programs, their summaries, and each of them in its smallest form."""
 
+import importlib
 import os
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,14 +18,13 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 
 import bench_calls  # noqa: E402
+import bench_defaults  # noqa: E402
 import bench_network  # noqa: E402
 import bench_versions  # noqa: E402
 import bench_zoo  # noqa: E402
+import cases as programs_of  # noqa: E402
+import compiled_program  # noqa: E402
 import cost_cases  # noqa: E402
-import defaults_choosing  # noqa: E402
-import defaults_code  # noqa: E402
-import defaults_kinds  # noqa: E402
-import machines  # noqa: E402
 import native_cases  # noqa: E402
 import network_cases  # noqa: E402
 import network_worker  # noqa: E402
@@ -36,7 +37,7 @@ def programs() -> Iterator[tuple[str, str]]:
     for group, cases in tune_cases.GROUPS.items():
         for tuned in cases():
             yield f"tune: {group}, {tuned.name}", tuned.program()
-    for kind, named in defaults_kinds.KINDS.items():
+    for kind, named in programs_of.KINDS.items():
         for default in named():
             yield f"{kind}: {default.name}", default.program
     for timed in native_cases.cases():
@@ -56,7 +57,7 @@ def test_the_cases_are_programs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("kind", ["long", "images", "windows"])
 def test_what_torch_computes_has_the_shape_of_the_program(kind: str) -> None:
-    for case in defaults_kinds.KINDS[kind]():
+    for case in programs_of.KINDS[kind]():
         inputs, outputs = _core.signature(case.program)[:2]
         arrays = [torch.empty(*shape, device="meta") for _, _, shape, *_ in inputs]
         result = case.torch(arrays)
@@ -81,8 +82,8 @@ def test_calls_are_told_by_turns() -> None:
 
 
 def test_a_machine_is_narrowed_with_its_own_caches() -> None:
-    wide = machines.example("avx512").replace("l2 2 MiB", "l2 3 MiB")
-    narrow = machines.narrowed("avx2", wide)
+    wide = compiled_program.example_machine("avx512").replace("l2 2 MiB", "l2 3 MiB")
+    narrow = compiled_program.narrowed("avx2", wide)
     for line in ("vector_bytes 32", "vector_registers 16", "l1 48 KiB", "l2 3 MiB"):
         assert narrow.count(f"{line}\n") == 1
     assert "target x86-64-v3\n" in narrow and len(re.findall("^l[12] ", narrow, re.M)) == 2
@@ -206,22 +207,83 @@ def test_the_zoo_says_what_was_slower_and_what_failed() -> None:
 
 
 def test_the_choice_of_schedules_is_timed() -> None:
-    machine = defaults_code.machine_text("avx2")
+    machine = compiled_program.machine_text("avx2")
     assert machine
-    known = defaults_choosing.machines(machine)
-    assert len({*known}) == defaults_choosing.CALLS
+    known = bench_defaults.machines(machine)
+    assert len({*known}) == bench_defaults.CALLS
     assert {re.sub(r"^l2 .*", "", text, flags=re.M) for text in known} == {
         re.sub(r"^l2 .*", "", machine, flags=re.M)
     }
-    named = defaults_choosing.programs("long", 1, [])
-    rows = list(defaults_choosing.run(named, machine))
+    named = bench_defaults.choices("long", 1, [])
+    rows = list(bench_defaults.choosing(named, machine))
     assert len(rows) > 10 and rows[-1]["name"].startswith("draw ")
     assert all(10 < row["choosing_us"] < 1e6 for row in rows)
     assert rows[-1]["choosing_us"] > 2 * min(row["choosing_us"] for row in rows)
-    told = defaults_choosing.summary(
+    told = bench_defaults.choice_summary(
         [{"choosing_us": us} for us in (100.0, 999.0, 1000.0, 3000.0)]
     )
     assert told == (
         "4 default schedules: 1000 us in the median, nine of ten within 1000 us, "
         "the slowest 3000 us; 2 take 1 ms or more"
     )
+
+
+# ---- every benchmark ---------------------------------------------------------------------------
+
+BENCHES = sorted(path.stem.removeprefix("bench_") for path in (ROOT / "bench").glob("bench_*.py"))
+SMALL = {  # arguments of its smallest run; FOLDER is an empty one
+    "calls": ["--turns", "1"],
+    "compiler": ["product", "--candidates", "2"],
+    "cost": ["gelu", "--candidates", "5"],
+    "defaults": ["five points", "--samples", "2"],
+    "draws": ["--sizes", "--cpu", "-1", "--ranges", "3..8", "--out", "FOLDER"],
+    "layers": ["512@7", "--seconds", "1", "--rounds", "1", "--figure", "FOLDER/layers.svg"],
+    "native": ["gemv", "--rounds", "1", "--compile", "none"],
+    "network": ["--sampled", "1", "--rounds", "1"],
+    "notebook": ["--shape", "1,16,16,16", "--trials", "0", "--seconds", "1", "--rounds", "1"],
+    "report": ["--check"],
+    "sampling": ["--scale", "--seeds", "2"],
+    "search": ["--table", "--out", "FOLDER"],
+    "trainings": ["measure", "FOLDER/rows.jsonl", "--draws", "0", "--epochs", "1"],
+    "tune": ["mean 7x13", "--group", "rows", "--seconds", "1", "--rounds", "1"],
+    "versions": [str(CANVAS), str(CANVAS), "--only", "long"],
+    "winograd": ["512@7", "--rounds", "1", "--batch", "1"],
+    "zoo": ["no_model", "--rounds", "1"],
+}
+
+
+def test_every_benchmark_has_a_smallest_run() -> None:
+    assert sorted(SMALL) == BENCHES
+
+
+@pytest.mark.parametrize("name", BENCHES)
+def test_help_and_list(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first line of its file is the sentence that `./dev bench` prints."""
+    for variable in ("OMP_NUM_THREADS", "CANVAS_CACHE"):
+        monkeypatch.delenv(variable, raising=False)
+    bench = importlib.import_module(f"bench_{name}")
+    assert bench.__doc__ and re.fullmatch(r".{20,96}\.", bench.__doc__.splitlines()[0])
+    monkeypatch.setattr(sys, "argv", [f"bench_{name}.py", "--help"])
+    with pytest.raises(SystemExit) as ended:
+        bench.main()
+    shown = capsys.readouterr().out
+    assert ended.value.code == 0 and f"./dev bench {name}" in shown
+    assert name == "report" or ("--record" in shown and "--json" in shown)
+
+
+@pytest.mark.skipif(not os.environ.get("CANVAS_TEST_SLOW"), reason="./dev test --ci runs it")
+@pytest.mark.parametrize("name", BENCHES)
+def test_the_smallest_run(name: str, tmp_path: Path) -> None:
+    words = [word.replace("FOLDER", str(tmp_path)) for word in SMALL[name]]
+    script = str(ROOT / "bench" / f"bench_{name}.py")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path}
+    if name != "report":
+        words.append("--record")
+        environment["CANVAS_BENCH_RESULTS"] = str(tmp_path / "results")
+    done = subprocess.run(
+        [sys.executable, script, *words], env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr

@@ -77,7 +77,7 @@ def test_an_interrupt_ends_it_at_once_and_says_how_to_go_on(pack, tmp_path, numb
         _, errors = process.communicate(timeout=TIMEOUT)
     assert process.returncode == 130
     last = errors.splitlines()[-1]
-    assert last.startswith("stopped after epoch ") and "--resume goes on" in last
+    assert last.startswith("stopped after epoch ") and "--resume continues" in last
     assert "Traceback" not in errors
     assert not [name for name in os.listdir(tmp_path) if name.endswith(".new")]
 

@@ -351,9 +351,9 @@ def test_buffers_have_memory_of_their_own():
 
 
 def test_views_are_no_operators_that_stay_in_pytorch(caplog, monkeypatch):
-    from canvas.inference import told
+    from canvas.inference import notices
 
-    monkeypatch.setattr(told, "_told", set())
+    monkeypatch.setattr(notices, "_shown", set())
     compiled = canvas.compile(Answers(VIEWS["a part"], True).eval(), (torch.ones(4, 6),) * 2)
     assert not caplog.messages and compiled._example_size().direct is not None
 

@@ -19,13 +19,19 @@ from torch.autograd import forward_ad
 from torch.fx.experimental.proxy_tensor import make_fx
 
 import canvas
-from canvas.inference import first_call, specialised, tensor_access, told, watched_weights
+from canvas.inference import (
+    notices,
+    specialization,
+    tensor_access,
+    verify_first_call,
+    watched_weights,
+)
 
 
 @pytest.fixture(autouse=True)
 def native(monkeypatch):
     fake_native.install(monkeypatch)
-    monkeypatch.setattr(told, "_told", set())
+    monkeypatch.setattr(notices, "_shown", set())
 
 
 class Net(nn.Module):
@@ -1057,9 +1063,12 @@ def test_tiles_of_four_may_be_further_off():
     theirs = (exact + 1e-6).float()  # what PyTorch is off by
     for off, permitted in ((12e-6, (1, 4)), (60e-6, (4,)), (200e-6, ())):
         got = (exact + off).float()
-        for winograd, factor in ((1, first_call.FACTOR), (4, first_call.FACTOR_IN_TILES)):
+        for winograd, factor in (
+            (1, verify_first_call.FACTOR),
+            (4, verify_first_call.FACTOR_IN_TILES),
+        ):
             try:
-                first_call.check_first(["0"], [got], [theirs], lambda: [exact], factor)
+                verify_first_call.verify_outputs(["0"], [got], [theirs], lambda: [exact], factor)
                 assert winograd in permitted
             except canvas.CanvasError as error:
                 assert winograd not in permitted and "more than the bound" in str(error)
@@ -1068,6 +1077,8 @@ def test_tiles_of_four_may_be_further_off():
 @pytest.mark.parametrize("winograd", [False, True, 2, 4])
 def test_the_first_call_knows_the_tiles(monkeypatch, winograd):
     seen = []
-    monkeypatch.setattr(specialised, "check_first", lambda *given: seen.append(given[-1]))
+    monkeypatch.setattr(specialization, "verify_outputs", lambda *given: seen.append(given[-1]))
     canvas.compile(nn.Linear(4, 4).eval(), torch.randn(2, 4), winograd=winograd)(torch.randn(2, 4))
-    assert set(seen) == {first_call.FACTOR_IN_TILES if winograd == 4 else first_call.FACTOR}
+    assert set(seen) == {
+        verify_first_call.FACTOR_IN_TILES if winograd == 4 else verify_first_call.FACTOR
+    }

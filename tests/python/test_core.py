@@ -1,7 +1,9 @@
 """canvas._core: every function once, bad input as one message, threads, and no leaks."""
 
 import array
+import ast
 import gc
+import inspect
 import json
 import math
 import os
@@ -13,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import types
 from collections.abc import Callable
 
 import pytest
@@ -20,7 +23,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import canvas
-from canvas import _core
+from canvas import _core, _testing
 
 CONV = """canvas 1
 kernel conv
@@ -47,8 +50,40 @@ def test_version_is_the_package_s() -> None:
     assert _core.version().count(".") == 2
 
 
+def described(file: str) -> dict[str, tuple[str, str]]:
+    """{name: (parameters, first sentence)} of the functions of a file."""
+    nodes = ast.parse((pathlib.Path(canvas.__file__).parent / file).read_text()).body
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
+    return {
+        node.name: (_parameters(node), (ast.get_docstring(node) or "").partition("\n")[0])
+        for node in functions
+    }
+
+
+def _parameters(node: ast.FunctionDef) -> str:
+    for argument in [*node.args.posonlyargs, *node.args.args]:
+        argument.annotation = None
+    return f"({ast.unparse(node.args)})"
+
+
+@pytest.mark.parametrize(
+    ("module", "file"), [(_core, "_core.pyi"), (_core._testing, "_testing.py")]
+)
+def test_the_table_of_functions_is_described(module: types.ModuleType, file: str) -> None:
+    """Rows of methods.h have the names, parameters and first sentences of what users read."""
+    rows = {
+        name: (str(inspect.signature(function)), function.__doc__)
+        for name, function in vars(module).items()
+        if isinstance(function, types.BuiltinFunctionType)
+    }
+    found = described(file)
+    if file == "_testing.py":  # Python functions: whether an argument has a name is not theirs
+        rows = {name: (words.replace(", /", ""), doc) for name, (words, doc) in rows.items()}
+    assert found == rows and len(rows) > 5
+
+
 def test_primitives_are_rows() -> None:
-    rows = json.loads(_core.primitives())
+    rows = json.loads(_testing.primitives())
     assert {"input", "fc", "fold mean", "group each"} <= {row["name"] for row in rows}
     keys = {"name", "family", "inputs", "attributes", "facts", "meaning"}
     assert all(set(row) == keys for row in rows)
@@ -76,14 +111,16 @@ def test_hash_ignores_names() -> None:
 
 
 def test_reach_is_a_message_or_nothing() -> None:
-    assert _core.reach(CONV) == ""
-    assert _core.reach(IDENTITY) == "it sees no neighbours along H"
+    assert _testing.reach(CONV) == ""
+    assert _testing.reach(IDENTITY) == "it sees no neighbours along H"
 
 
 def test_draw_is_a_pure_function() -> None:
     drawn = [_core.draw(TARGETS, 5, i, "") for i in range(20)]
     assert drawn == [_core.draw(targets=TARGETS, seed=5, index=i, options="") for i in range(20)]
-    kernels = [kernel for kernel, g in filter(None, drawn) if _core.reach(kernel) == "" and g > 1]
+    kernels = [
+        kernel for kernel, g in filter(None, drawn) if _testing.reach(kernel) == "" and g > 1
+    ]
     assert len(kernels) > 10
     one = _core.draw(TARGETS, 5, 0, "primitives=3..4 require=none groups=8")
     assert one is None or one[1] == 8
@@ -99,29 +136,29 @@ def test_mutate_is_a_pure_function_of_parents() -> None:
     assert made == again
     kernels = [kernel for kernel, _ in filter(None, made)]
     assert len({_core.hash(kernel) for kernel in kernels}) > 4
-    assert all(_core.reach(kernel) == "" for kernel in kernels)
+    assert all(_testing.reach(kernel) == "" for kernel in kernels)
     assert _core.mutate(TARGETS, 5, 0, "primitives=1..1", [(IDENTITY, 4)]) is None
 
 
 def test_simplify_takes_away_what_says_nothing() -> None:
-    simple = _core.simplify("canvas 1\nkernel k\na = input\nb = relu a\nc = relu b\nout c\n")
-    assert simple == _core.simplify(simple)
+    simple = _testing.simplify("canvas 1\nkernel k\na = input\nb = relu a\nc = relu b\nout c\n")
+    assert simple == _testing.simplify(simple)
     assert "relu b" not in simple
 
 
 def test_a_tenth_of_draws_is_free_of_rules() -> None:
-    free = [_core.draw_is_free(5, i, "") for i in range(500)]
+    free = [_testing.draw_is_free(5, i, "") for i in range(500)]
     assert 25 < sum(free) < 75
-    assert free == [_core.draw_is_free(seed=5, index=i, options="free=0.1") for i in range(500)]
-    assert not any(_core.draw_is_free(5, i, "draws=paper") for i in range(50))
+    assert free == [_testing.draw_is_free(seed=5, index=i, options="free=0.1") for i in range(500)]
+    assert not any(_testing.draw_is_free(5, i, "draws=paper") for i in range(50))
 
 
 def test_broken_rules_are_named() -> None:
-    assert _core.broken_rules(PACK, "") == "nonlinear"
+    assert _testing.broken_rules(PACK, "") == "nonlinear"
     product = "canvas 1\nkernel k\na = input\nb = sqr a\nout b\n"
-    assert _core.broken_rules(product, "") == "unbounded_product on_input"
-    assert _core.broken_rules(pack=product, options="on_input=allow") == "unbounded_product"
-    assert _core.broken_rules(product, "draws=paper") == ""
+    assert _testing.broken_rules(product, "") == "unbounded_product on_input"
+    assert _testing.broken_rules(pack=product, options="on_input=allow") == "unbounded_product"
+    assert _testing.broken_rules(product, "draws=paper") == ""
 
 
 def test_draw_takes_the_largest_seed() -> None:
@@ -130,7 +167,7 @@ def test_draw_takes_the_largest_seed() -> None:
 
 def test_solve_keeps_the_budget() -> None:
     pack = _core.solve(CONV, TARGETS, "macs=0.5x", "")
-    cost, base = json.loads(_core.cost(pack)), json.loads(_core.baseline(TARGETS))
+    cost, base = json.loads(_core.cost(pack)), json.loads(_testing.baseline(TARGETS))
     assert 0 < cost["macs"] <= base["macs"] / 2
     assert cost["flops"] == 2 * cost["macs"]
     assert cost["macs"] == sum(row["macs"] for row in cost["targets"])
@@ -219,11 +256,11 @@ BAD: list[tuple[Callable[[], object], str]] = [
     (lambda: _core.draw(TARGETS, 0, 0, "colour=red"), "expected an option"),
     (lambda: _core.mutate(TARGETS, 0, 0, "", [("", 4)]), "the text holds no kernel"),
     (lambda: _core.mutate("", 0, 0, "", [(CONV, 4)]), "no targets"),
-    (lambda: _core.simplify("nothing"), "line 1"),
-    (lambda: _core.draw_is_free(0, -1, ""), "index is a whole number"),
-    (lambda: _core.draw_is_free(0, 0, "draws=no"), "expected 'rules' or 'paper'"),
-    (lambda: _core.broken_rules(CONV, "bytes=1"), "expected 'x'"),
-    (lambda: _core.broken_rules("", ""), "the text holds no kernel"),
+    (lambda: _testing.simplify("nothing"), "line 1"),
+    (lambda: _testing.draw_is_free(0, -1, ""), "index is a whole number"),
+    (lambda: _testing.draw_is_free(0, 0, "draws=no"), "expected 'rules' or 'paper'"),
+    (lambda: _testing.broken_rules(CONV, "bytes=1"), "expected 'x'"),
+    (lambda: _testing.broken_rules("", ""), "the text holds no kernel"),
     (lambda: _core.solve(CONV, TARGETS, "macs=nan", ""), "expected a positive number"),
     (lambda: _core.solve(CONV, TARGETS, "", ""), "expected a budget"),
     (lambda: _core.solve(CONV, TARGETS, "macs=1x", "G=x"), "expected a whole number"),
@@ -236,7 +273,7 @@ BAD: list[tuple[Callable[[], object], str]] = [
     (lambda: _core.lower(PACK, 1), "has targets 0 to 0, not 1"),
     (lambda: _core.lower(PACK, -1), "target is a whole number"),
     (lambda: _core.lower(PACK, 2**40), "has targets 0 to 0"),
-    (lambda: _core.baseline("64"), "line 1"),
+    (lambda: _testing.baseline("64"), "line 1"),
     (lambda: _core.evaluate("", []), "line 1"),
     (lambda: _core.evaluate(PROGRAM, []), "3 inputs, not 0"),
     (lambda: _core.evaluate(PROGRAM, [b"", b"", b""]), "input 'X' has 60 elements"),
@@ -288,11 +325,11 @@ def test_any_text_is_answered(text: str) -> None:
         _core.print_kernels,
         _core.print_pack,
         _core.hash,
-        _core.simplify,
+        _testing.simplify,
         _core.dot,
         _core.svg,
         _core.cost,
-        _core.baseline,
+        _testing.baseline,
         lambda text: _core.bind(CONV, text),
         lambda text: _core.solve(CONV, TARGETS, text, ""),
         lambda text: _core.draw(TARGETS, 1, 1, text),
@@ -374,18 +411,18 @@ def test_nothing_leaks() -> None:
         assert kernel
         _core.print_kernels(kernel[0])
         _core.hash(CONV)
-        _core.reach(CONV)
+        _testing.reach(CONV)
         _core.solve(GROUPED, TARGETS, "macs=none", "G=8")
         _core.bind(CONV, AT)
         _core.print_pack(PACK)
         _core.cost(PACK)
-        _core.baseline(TARGETS)
+        _testing.baseline(TARGETS)
         _core.dot(CONV)
         _core.svg(CONV)
         _core.torch_code(PACK)
         _core.lower(PACK, 0)
         _core.evaluate(PROGRAM, inputs)
-        _core.primitives()
+        _testing.primitives()
         for call, _ in BAD[1:5] + BAD[8:]:
             with pytest.raises(_core.Error):
                 call()
@@ -445,7 +482,7 @@ out z, y
 
 def test_a_network_by_the_interpreter():
     x, w = array.array("d", [1, 2, 3]).tobytes(), array.array("d", [4, 5, -6]).tobytes()
-    z, y = _core.network_evaluate(NETWORK, [x, w])
+    z, y = _testing.network_evaluate(NETWORK, [x, w])
     assert array.array("d", y).tolist() == [4, 10, -18]
     assert array.array("d", z).tolist() == [16, 50, 108]
 
@@ -459,9 +496,9 @@ def test_a_network_by_the_interpreter():
 )
 def test_what_a_network_is_given_fits(arrays, message):
     with pytest.raises(_core.Error, match=message):
-        _core.network_evaluate(NETWORK, arrays)
+        _testing.network_evaluate(NETWORK, arrays)
     with pytest.raises(_core.Error, match="line 1, column 1"):
-        _core.network_evaluate("nonsense", arrays)
+        _testing.network_evaluate("nonsense", arrays)
 
 
 # ---- names --------------------------------------------------------------------------------------

@@ -1008,7 +1008,7 @@ def test_a_signal_in_every_stage_of_a_real_search(tmp_path, stage, name):
     seconds = time.monotonic() - begin
     print(f"{stage} {name}: {seconds:.2f} s")
     assert seconds < soon() and process.returncode == 130
-    assert "the same command goes on" in told(folder) and "Traceback" not in told(folder)
+    assert "the same command continues" in told(folder) and "Traceback" not in told(folder)
     assert none_left(process.pid, 0)
 
 

@@ -12,7 +12,7 @@ from canvas.runner.finals import (
     order_of_finals,
     train_finals,
 )
-from canvas.runner.wanted import finalists
+from canvas.runner.timing_plan import finalists
 from canvas.study import Timing
 
 

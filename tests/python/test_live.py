@@ -274,7 +274,7 @@ def test_a_terminal_that_closes_stops_nothing(terminal, monkeypatch):
     display.phase("", 1)
     monkeypatch.setattr(display.console.file, "write", gone, raising=False)
     display.finished(row("0"), 1.0, 1000)
-    display.farewell("the same command goes on")
+    display.farewell("the same command continues")
     display.close()
 
 
@@ -400,7 +400,7 @@ def test_ctrl_c_and_the_end_leave_the_terminal_as_it_was(tmp_path):
     code, out = search.end()
     assert (code, out) == (130, "")
     last = [line for line in screen(search.shown.replace("^C", "")) if line]
-    assert "the same command goes on" in " ".join(last[-2:])
+    assert "the same command continues" in " ".join(last[-2:])
     assert not [line for line in last if "best so far" in line]
 
     search = Search(tmp_path)

@@ -116,7 +116,7 @@ def test_the_tuned_schedule_is_run_compiled_and_replayed(here):
             "is of Winograd's convolution in tiles of 4, which rounds more",
         ),
         ({"schedule": "h =>\n    @Z = h\n"}, "the schedule of the record: line 2, column 5: "),
-        ({"edits": "type X bf16\n"}, "'type X bf16' changes how numbers are stored"),
+        ({"edits": "type X bf16\n"}, "'type X bf16' changes a data type"),
     ],
 )
 def test_what_is_not_of_here_is_not_believed(here, change, why):

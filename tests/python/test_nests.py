@@ -7,7 +7,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 
-import defaults_code as code
+import compiled_program as code
 
 from canvas import _core
 

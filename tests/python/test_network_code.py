@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from canvas import _core
+from canvas import _core, _testing
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = (ROOT / "examples/networks/block.net").read_text()
@@ -52,7 +52,7 @@ def test_a_network_is_called(optimize):
     weights = [draw.standard_normal(shape).astype("f4") for _, _, _, shape in code["weights"]]
     image = draw.standard_normal((1, 4, 6, 6)).astype("f4")
     given = [image, *weights]
-    (wanted,) = _core.network_evaluate(BLOCK, [a.astype("f8").tobytes() for a in given])
+    (wanted,) = _testing.network_evaluate(BLOCK, [a.astype("f8").tobytes() for a in given])
     (got,) = run(code, weights, [image])
     expected = np.frombuffer(wanted, "f8").reshape(got.shape)
     assert np.allclose(got, expected, rtol=1e-4, atol=1e-4)

@@ -11,14 +11,14 @@ from canvas import _core
 from canvas.nn.network import Plan, Recipe
 from canvas.options import read_options
 from canvas.reporting.progress import Display
-from canvas.runner import asking
+from canvas.runner import next_item
 from canvas.runner.evolve import Evolve, draws_before, population
 from canvas.runner.search_run import Run
 from canvas.runner.strategy import (
     New,
     Promote,
-    Question,
     Random,
+    StrategyOptions,
     first_epochs,
     leaders,
     rungs_of,
@@ -28,7 +28,7 @@ from canvas.runner.trials import Trials
 from canvas.study import Item, Study
 from canvas.study.gain import best_gain, gain, gain_line
 
-RUNGS = Question(seed=1, trials=9, budgets=["half"], rungs=[1, 2, 3])
+RUNGS = StrategyOptions(seed=1, trials=9, budgets=["half"], rungs=[1, 2, 3])
 
 
 def items(*rows):
@@ -82,7 +82,7 @@ def test_what_was_rejected_makes_room_for_another():
 
 
 def test_budgets_take_turns_and_are_compared_within_themselves():
-    question = Question(1, 9, ["half", "fifth"], [1, 2, 3])
+    question = StrategyOptions(1, 9, ["half", "fifth"], [1, 2, 3])
     rows = items(*THREE)
     assert Random(question).next_budget(rows) == "fifth"
     assert leaders(rows, "fifth", 1) == [] and leaders(rows, "half", 1)[0].candidate == 2
@@ -193,7 +193,7 @@ def run_search(folder, pool, **asked):
             trials.train(pool)
         except Killed:
             return None
-        assert trials.asking.over and not (folder / "rungs").exists()
+        assert trials.items.exhausted and not (folder / "rungs").exists()
         return study.items(), [(r.name, r.status, r.reason, r.val_accuracy, r.rung, r.origin,
                                 r.parents) for r in study.candidates()]  # fmt: skip
 
@@ -240,7 +240,7 @@ def test_a_latency_budget_rejects_what_takes_longer(tmp_path):
 
 
 def test_a_search_whose_kernels_are_all_rejected_ends(tmp_path, monkeypatch):
-    monkeypatch.setattr(asking, "REJECTED", 5)
+    monkeypatch.setattr(next_item, "REJECTED", 5)
     pool = Pool(1, 0, worth=lambda pack: 0.5)
     with pytest.raises(AssertionError):  # it does not come to its end
         run_search(tmp_path, pool)
@@ -280,7 +280,7 @@ def test_parents_are_the_best_of_their_budget_that_are_young_or_verified():
 
 
 def test_the_first_are_drawn_and_a_share_always_is():
-    strategy = Evolve(Question(1, 100, ["half"], share=0.2), draws=8)
+    strategy = Evolve(StrategyOptions(1, 100, ["half"], share=0.2), draws=8)
     rows = items(*[(n, 2, 0.5) for n in range(8)])
     assert all(strategy.new(n, rows[:n], "half").origin == "draw" for n in range(8))
     made = []
@@ -295,7 +295,9 @@ def test_the_first_are_drawn_and_a_share_always_is():
 
 def test_known_kernels_are_the_first_parents():
     known = Item(-1, 2, "grouped", 2, "", "", "k", "done", 0.5)
-    strategy = Evolve(Question(1, 9, ["half"], share=0.0), [known], draws_before("known", 9))
+    strategy = Evolve(
+        StrategyOptions(1, 9, ["half"], share=0.0), [known], draws_before("known", 9)
+    )
     assert strategy.new(0, [], "half") == New("half", "mutation", (known,))
     assert [draws_before("random", n) for n in (9, 100)] == [8, 25]
     assert [draws_before("random", 9, budgets) for budgets in (2, 4)] == [6, 5]
@@ -305,7 +307,7 @@ def test_what_is_good_under_one_budget_is_tried_under_the_others():
     def item(number, budget, kernel, accuracy, origin="draw"):
         return Item(number, number, str(number), 2, budget, origin, kernel, "done", accuracy)
 
-    strategy = Evolve(Question(1, 100, ["half", "third"], share=0.0), draws=1)
+    strategy = Evolve(StrategyOptions(1, 100, ["half", "third"], share=0.0), draws=1)
     rows = [item(0, "half", "a", 0.9), item(1, "third", "b", 0.5), item(2, "half", "c", 0.8)]
     assert [offer.kernel for offer in strategy.offers(rows, "third")] == ["a"]  # the best of two
     assert [offer.kernel for offer in strategy.offers(rows, "half")] == ["b"]
@@ -313,7 +315,7 @@ def test_what_is_good_under_one_budget_is_tried_under_the_others():
     asked = [strategy.new(index, rows, "third") for index in range(100)]
     transfers = [proposal for proposal in asked if proposal.origin == "transfer"]
     assert 20 < len(transfers) < 60 and {p.parents for p in transfers} == {(rows[0],)}
-    alone = Evolve(Question(1, 100, ["half"], share=0.0), draws=1)
+    alone = Evolve(StrategyOptions(1, 100, ["half"], share=0.0), draws=1)
     assert all(alone.new(index, rows, "half").origin != "transfer" for index in range(100))
 
 
@@ -389,7 +391,7 @@ def test_evolution_climbs_where_draws_do_not_and_is_the_same_with_any_workers(tm
 
 
 def test_a_search_without_new_kernels_ends_with_a_count(tmp_path, monkeypatch):
-    monkeypatch.setattr(asking, "DRY", 3)
+    monkeypatch.setattr(next_item, "DRY", 3)
     monkeypatch.setattr(_core, "draw", lambda *words: None)
     options = read_options({"model": "m", "data": "d"})
     with Study.open(tmp_path) as study:
@@ -397,5 +399,5 @@ def test_a_search_without_new_kernels_ends_with_a_count(tmp_path, monkeypatch):
         study.begin(options, "images", "abc", (100, 100), TARGETS)
         plan = Plan(TARGETS, "", macs=1000, params=10, seconds=0.001)
         run = Run(study, options, None, plan, time.monotonic(), Display(lambda line: None))
-        assert asking.Asking(run).next(True, lambda: False) is None
+        assert next_item.NextItem(run).next(True, lambda: False) is None
         assert run.ended == "3 draws in a row gave no new kernel within the budget (3 skipped)"

@@ -18,13 +18,13 @@ from torch.autograd import forward_ad
 
 import canvas
 from canvas import aten
-from canvas.inference import at_work, told, torch_backend
+from canvas.inference import locks, notices, torch_backend
 
 
 @pytest.fixture(autouse=True)
 def native(monkeypatch):
     fake_native.install(monkeypatch)
-    monkeypatch.setattr(told, "_told", set())
+    monkeypatch.setattr(notices, "_shown", set())
     torch._dynamo.reset()
     yield
     torch._dynamo.reset()
@@ -119,14 +119,14 @@ def test_graph_breaks(caplog):
 
 
 def test_what_cannot_be_exported_stays_in_pytorch(caplog, monkeypatch):
-    from canvas.inference import specialised
+    from canvas.inference import specialization
 
     def fail(*_):
-        raise specialised_error("PyTorch cannot export it: because")
+        raise CannotExport("PyTorch cannot export it: because")
 
-    from canvas.inference.lifted_graph import CannotExport as specialised_error
+    from canvas.inference.lifted_graph import CannotExport
 
-    monkeypatch.setattr(specialised, "lift_graph", fail)
+    monkeypatch.setattr(specialization, "lift_graph", fail)
     model = Net().eval()
     with caplog.at_level(logging.WARNING, "canvas"):
         compiled = torch.compile(model, backend="canvas")
@@ -170,10 +170,10 @@ def test_sizes_that_vary(caplog):
 def test_sizes_without_end(caplog, monkeypatch):
     """Of very many sizes some stay in PyTorch: none is compiled again at every call."""
     made = []
-    real = torch_backend.Specialised
+    real = torch_backend.Specialization
     monkeypatch.setattr(torch_backend, "DROPPED", 3)
     monkeypatch.setattr(torch_backend, "SIZES", 2)
-    monkeypatch.setattr(torch_backend, "Specialised", lambda *a: made.append(1) or real(*a))
+    monkeypatch.setattr(torch_backend, "Specialization", lambda *a: made.append(1) or real(*a))
     model = Net().eval()
     torch._dynamo.reset()
     compiled = torch.compile(model, backend="canvas")
@@ -360,7 +360,7 @@ def test_an_export_marks_nodes_for_its_own_thread_alone():
     assert seen["later"] == "later"
 
 
-def test_a_fork_while_dynamo_is_at_work():
+def test_a_fork_while_dynamo_compiles():
     """A child, where the thread that held Dynamo's lock is not there, compiles all the same."""
     from torch._dynamo import convert_frame
 
@@ -377,7 +377,7 @@ def test_a_fork_while_dynamo_is_at_work():
     child = os.fork()
     if not child:
         try:
-            with at_work.EXPORTING, at_work.EXPORTING, at_work.PACKING:
+            with locks.EXPORTING, locks.EXPORTING, locks.PACKING:
                 os._exit(0)
         finally:
             os._exit(1)
@@ -393,5 +393,5 @@ def test_a_fork_while_dynamo_is_at_work():
         os.waitpid(child, 0)
         pytest.fail("the child waits for a lock that nobody has")
     assert status == 0
-    with at_work.EXPORTING:
+    with locks.EXPORTING:
         pass

@@ -135,7 +135,7 @@ def test_another_training_is_not_resumed(whole, options, message):
 
 def test_a_training_is_not_overwritten(whole):
     before = weights(whole.folder)
-    with pytest.raises(CanvasError, match="holds a training already: --resume goes on with it"):
+    with pytest.raises(CanvasError, match="holds a training already: --resume continues it"):
         train(whole.folder)
     assert weights(whole.folder) == before
 

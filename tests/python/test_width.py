@@ -24,14 +24,14 @@ torch = pytest.importorskip("torch")
 from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
 
 import canvas  # noqa: E402
-from canvas import _core  # noqa: E402
+from canvas import _core, _testing  # noqa: E402
 from canvas.nn.check import check, small_packs  # noqa: E402
 from canvas.nn.pack import load_class  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 
-import bench_scale  # noqa: E402
+import bench_sampling  # noqa: E402
 
 torch.set_num_threads(1)
 
@@ -48,7 +48,7 @@ def seeds(core, every):
 
 @pytest.mark.parametrize("seed", seeds(12, 500))
 def test_every_check(seed):
-    pack = bench_scale.draw(seed)
+    pack = bench_sampling.draw(seed)
     check_text(pack)
     check_identity(pack, random.Random(seed))
     small = small_packs(pack)
@@ -73,8 +73,8 @@ def without_shapes(kernel):
     return re.sub(r" +: .*", "", kernel)
 
 
-ARITY = {row["name"].split()[0]: row["inputs"] for row in json.loads(_core.primitives())}
-COMMUTES = {row["name"] for row in json.loads(_core.primitives()) if "commutes" in row["facts"]}
+ARITY = {row["name"].split()[0]: row["inputs"] for row in json.loads(_testing.primitives())}
+COMMUTES = {row["name"] for row in json.loads(_testing.primitives()) if "commutes" in row["facts"]}
 
 
 def check_identity(pack, rng):
@@ -171,7 +171,7 @@ def check_gradients(pack, seed):
 
 @pytest.mark.parametrize("seed", seeds(12, 60))
 def test_what_users_do(seed):
-    pack = bench_scale.draw(seed)
+    pack = bench_sampling.draw(seed)
     wider = [i for i, b in enumerate(pack.module.BINDINGS) if b["cout"] != b["cin"]]
     for target in (0, wider[0]):
         kernel, x = module(pack, target), image(pack, target, batch=4)
@@ -214,8 +214,8 @@ def distance(a, b):
 
 
 def test_outputs_keep_their_scale():
-    scales = list(bench_scale.measure_all(40))
-    assert bench_scale.share(scales) >= 0.95
+    scales = list(bench_sampling.measure_all(40))
+    assert bench_sampling.share(scales) >= 0.95
     check_gains(scales)
 
 
@@ -245,16 +245,18 @@ out l
 
 def test_weights_do_not_move_constants():
     """The output is a half nearly everywhere; only saturated weights could make it vary."""
-    pack = canvas.KernelPack(_core.solve(CONSTANT, bench_scale.small_targets(), "macs=1x", "G=2"))
-    gains = bench_scale.Scale(0, pack, ()).gains
+    pack = canvas.KernelPack(
+        _core.solve(CONSTANT, bench_sampling.small_targets(), "macs=1x", "G=2")
+    )
+    gains = bench_sampling.Scale(0, pack, ()).gains
     assert len(gains) == 2 and max(gains) < 30
 
 
 @pytest.mark.nightly
 @pytest.mark.timeout(3600)
 def test_outputs_of_a_thousand_kernels_keep_their_scale():
-    scales = list(bench_scale.measure_all(1000))
-    assert bench_scale.share(scales) >= 0.95
+    scales = list(bench_sampling.measure_all(1000))
+    assert bench_sampling.share(scales) >= 0.95
     check_gains(scales)
 
 
@@ -286,7 +288,7 @@ def test_target_tables_add_up(network):
     """Layers replaced, layers skipped (comments `#: NAME C_in ...`) and the classifier are all."""
     text = (ROOT / f"examples/targets/{network}.txt").read_text()
     classifier, published = TOTALS[network]
-    total = classifier + json.loads(_core.baseline(targets(network)))["macs"]
+    total = classifier + json.loads(_testing.baseline(targets(network)))["macs"]
     for line in re.findall(r"^#: (.*)", text, re.M):
         _, *numbers = line.split()[:8]
         cin, cout, h, w, k, stride, groups = map(int, numbers)

@@ -94,7 +94,7 @@ def schedule(
     have no meaning here: other values than the defaults are refused.
 
     Ctrl-C ends it at once.  The KeyboardInterrupt has the same three of the best trial until then
-    as its attribute `found`, unless there was none; with `log` the same call goes on from there.
+    as its attribute `found`, unless there was none; with `log` the same call continues from there.
     """
     _check_others(others)
     task = task_of(task_key)

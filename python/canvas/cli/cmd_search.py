@@ -31,7 +31,7 @@ def parser() -> argparse.ArgumentParser:
         "budget. A draw is a random legal kernel; one whose sizes fit the budget is a\n"
         "find, which is trained, pruned where it lags behind, and timed. The table shows\n"
         "the best finds beside the unchanged network and well-known operators (the\n"
-        "controls). The same command goes on with what is there.",
+        "controls). The same command continues.",
         epilog="Progress goes to standard error, the table to standard output. Exit codes: 0,\n"
         "1 without any find, 2 for bad input, 130 after Ctrl-C (finished trials are kept).",
     )

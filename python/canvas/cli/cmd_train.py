@@ -37,7 +37,7 @@ def parser() -> argparse.ArgumentParser:
         "network of your own has to be named again with --model.",
         epilog="Progress goes to standard error, the result to standard output. Exit codes: 0,\n"
         "2 for bad input or a training that fails, 130 after Ctrl-C (whole epochs are\n"
-        "kept; the same command with --resume goes on, after kill -9 too).",
+        "kept; the same command with --resume continues, after kill -9 too).",
     )
     parser.add_argument("what", metavar="WHAT", help=WHAT)
     add_options(parser, [*TRAIN_OPTIONS, THREADS])

@@ -37,7 +37,7 @@ AUDIT = replace(
     name="audit",
     default=None,
     help="train N finds that the search rejected, by lot, to the end, and print the share that "
-    "would have entered the best tenth; they are stored, the same command goes on",
+    "would have entered the best tenth; they are stored, the same command continues",
 )
 AUDIT_COLUMNS = ("candidate", "status", "audit_accuracy", "enters", "reason", "failure")
 
@@ -77,7 +77,7 @@ def audit(given: argparse.Namespace) -> int:
         result = audits.audit(Path(given.folder), count, model=given.model)
     except KeyboardInterrupt:
         again = f"canvas trials {given.folder} --audit {count}"
-        print(f"canvas: stopped: what was trained is kept, {again} goes on", file=sys.stderr)
+        print(f"canvas: stopped: what was trained is kept, {again} continues", file=sys.stderr)
         raise
     rows = [
         {

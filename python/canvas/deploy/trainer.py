@@ -176,7 +176,7 @@ class Run:
         there = (self.folder / STATE).exists()
         if there and not resume:
             raise CanvasError(
-                f"'{self.folder}' holds a training already: --resume goes on with it, "
+                f"'{self.folder}' holds a training already: --resume continues it, "
                 "--out names another folder"
             )
         if there:
@@ -228,7 +228,7 @@ class Run:
         done = len(training_facts(path)["history"])
         return (
             f"stopped after epoch {done} of {self.options['epochs']}: "
-            "the same command with --resume goes on"
+            "the same command with --resume continues"
         )
 
     # ---- what is kept -------------------------------------------------------------------------

@@ -24,15 +24,15 @@ from .arguments_flat import (
     layout_of,
     sizes_of,
 )
-from .at_work import EXPORTING
 from .compile_options import Options, options_of
+from .export_c import save_network
 from .lifted_graph import CannotExport
+from .locks import EXPORTING
 from .model_state import ModelState, check_weights
 from .native_part import OtherWeights
 from .network_report import NetworkReport, report_of
-from .specialised import Specialised, Strides
-from .take_home import save_network
-from .told import tell
+from .notices import notify
+from .specialization import Specialization, Strides
 from .transforms import check_transforms, in_autocast
 
 _REQUIRES_GRAD = operator.attrgetter("requires_grad")
@@ -45,7 +45,7 @@ class _Ready:
     """What a call of a certain layout needs."""
 
     state: ModelState  # of the model that it was made of
-    size: Specialised
+    size: Specialization
     bound: Any  # the weights, as the size wants them
     strides: Strides
     rebuild: Callable[[list[Any]], Any]
@@ -78,7 +78,7 @@ class CompiledNetwork:
         self._arguments = FlatArguments(model, self._example)
         check_transforms(self._arguments.names, _pytree.tree_leaves(self._example))
         self._clock = itertools.count()
-        self._told = False
+        self._shown = False
         self._last: _Ready | None = None  # of what is ready, the one that served the last call
         with EXPORTING:
             self._start()
@@ -132,7 +132,7 @@ class CompiledNetwork:
         with EXPORTING:
             size, flat = self._example_size(), _pytree.tree_leaves(self._example)
             if size.cut.views and not size.changes:
-                size = self._specialised(*self._example, copies=True)
+                size = self._specialization(*self._example, copies=True)
             if size.changes:
                 raise CanvasError(
                     f"the model changes '{size.changes[0]}' when it is called, and what is "
@@ -189,7 +189,7 @@ class CompiledNetwork:
         state = ModelState(self.model)
         state.check_training()
         check_weights(self.model)
-        self._sizes: dict[Any, Specialised] = {}
+        self._sizes: dict[Any, Specialization] = {}
         self._ready: dict[Any, _Ready] = {}
         self._last = None
         self._state = state
@@ -227,13 +227,13 @@ class CompiledNetwork:
         self._ready[layout] = self._last = ready
         return rebuild(results)
 
-    def _example_size(self) -> Specialised:
+    def _example_size(self) -> Specialization:
         with EXPORTING:
             if not self._state.same():
                 self._start()
             return self._size(_pytree.tree_leaves(self._example))
 
-    def _size(self, flat: Sequence[Any]) -> Specialised:
+    def _size(self, flat: Sequence[Any]) -> Specialization:
         key = sizes_of(flat)
         size = self._sizes.get(key)
         if size is not None and not size.fits(flat):  # PyTorch's part of it is for one layout
@@ -244,22 +244,22 @@ class CompiledNetwork:
                 self._drop()
             args, kwargs = _pytree.tree_unflatten(list(flat), self._arguments.spec)
             try:
-                size = self._specialised(args, kwargs)
+                size = self._specialization(args, kwargs)
             except CannotExport:
                 self._check_runs(args, kwargs)
                 raise
             size.buffers.follow = self._state.follow
-            if not self._told:
-                tell(size.cut.told())
-            self._told = True
+            if not self._shown:
+                notify(size.cut.notice())
+            self._shown = True
             self._sizes[key] = size
             self._state.watch(size.written)
         size.used = next(self._clock)
         return size
 
-    def _specialised(self, args: Any, kwargs: Any, copies: bool = False) -> Specialised:
+    def _specialization(self, args: Any, kwargs: Any, copies: bool = False) -> Specialization:
         names = self._arguments.names
-        return Specialised(self.model, args, kwargs, self._options, names, copies=copies)
+        return Specialization(self.model, args, kwargs, self._options, names, copies=copies)
 
     def _check_runs(self, args: Any, kwargs: Any) -> None:
         """What is wrong with the call itself is not told as PyTorch's exporter sees it."""
@@ -278,7 +278,7 @@ class CompiledNetwork:
         self._ready = {key: row for key, row in self._ready.items() if row.size is not size}
         self._last = None
 
-    def _weights(self, size: Specialised) -> list[Any]:
+    def _weights(self, size: Specialization) -> list[Any]:
         """The tensors that the graph's weights stand for, as they are now; the graph's own
         constants.
         """

@@ -59,7 +59,7 @@ class Cut:
         for part in self.parts.values():
             _count(self, part)
 
-    def told(self) -> str:
+    def notice(self) -> str:
         """What stays in PyTorch and what it costs, one line; "" where nothing does."""
         if not self.left:
             return ""

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 from .. import _core
 from ..errors import CanvasError
-from .held_buffers import alike
-from .told import tell
+from .buffer_updates import alike
+from .notices import notify
 from .transforms import check_plain
 from .watched_weights import WatchedWeights, check_counted
 
@@ -72,7 +72,7 @@ class ModelState:
             if old is new or not places:
                 continue
             if not alike(old, new):
-                tell("canvas: a buffer has other sizes after a call: the next one compiles anew")
+                notify("canvas: a buffer has other sizes after a call: the next one compiles anew")
                 continue
             for at in places:
                 self._held[at] = new

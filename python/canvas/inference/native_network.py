@@ -22,7 +22,7 @@ from ..nn.compiled import compiled_library
 from . import tensor_access
 from .huge_pages import Memory
 from .new_tensors import empty
-from .told import tell
+from .notices import notify
 
 DTYPES = {"f32": torch.float32, "f64": torch.float64, "bf16": torch.bfloat16, "i32": torch.int32}
 
@@ -158,7 +158,7 @@ def _compiled(text: str, **options: Any) -> tuple[dict[str, Any], ctypes.CDLL]:
             raise NotCompiled(str(error)) from None
         raise
     for program in made["simpler"]:
-        tell(f"canvas: '{program}' gets a simpler schedule: the code of a better one does not "
+        notify(f"canvas: '{program}' gets a simpler schedule: the code of a better one does not "
              "compile")  # fmt: skip
     return made, library
 

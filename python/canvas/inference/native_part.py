@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from ..aten.memory_order import Order, restoring
 from ..errors import CanvasError
-from .at_work import PACKING
+from .locks import PACKING
 from .native_network import DTYPES, NativeNetwork
 from .watched_weights import WatchedWeights, check_numbers
 

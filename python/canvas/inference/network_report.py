@@ -13,7 +13,7 @@ from torch import Tensor
 
 from .native_network import DTYPES
 from .native_part import NativePart
-from .specialised import Specialised
+from .specialization import Specialization
 
 HEAD = ["group", "results", "time us", "share", "GFLOP/s", "bytes"]
 PYTORCH = "(PyTorch)"
@@ -62,7 +62,7 @@ class NetworkReport:
 
 
 def report_of(
-    size: Specialised, weights: Sequence[Any], example: Sequence[Any], rounds: int
+    size: Specialization, weights: Sequence[Any], example: Sequence[Any], rounds: int
 ) -> NetworkReport:
     inputs = [value.clone() if isinstance(value, Tensor) else value for value in example]
     strides = [None] * (size.lifted.out_spec.num_leaves + len(size.lifted.rebound))

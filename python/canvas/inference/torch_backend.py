@@ -22,11 +22,11 @@ from torch import Tensor, fx, nn
 from .. import aten
 from ..errors import CanvasError
 from .arguments_flat import KnownLayout, check_gradients, check_leaf, layout_of, sizes_of
-from .at_work import EXPORTING
 from .compile_options import Options, backend_options
 from .lifted_graph import CannotExport
-from .specialised import Specialised, Strides
-from .told import tell
+from .locks import EXPORTING
+from .notices import notify
+from .specialization import Specialization, Strides
 from .transforms import check_transforms, in_autocast
 from .watched_weights import WatchedWeights
 
@@ -69,7 +69,7 @@ class DynamoGraph:
         self._names = [_name(holders[i]) for i in self._inputs]
         self._weight_names = _distinct([_weight_name(holders[i]) for i in self._weights])
         self._roots = _roots([holders[i] for i in self._weights])
-        self._sizes: dict[Any, Specialised | None] = {}
+        self._sizes: dict[Any, Specialization | None] = {}
         self._ready: dict[Any, _Ready] = {}
         self._last: _Ready | None = None  # of these, the one that served the last call
         self._clock = itertools.count()
@@ -143,7 +143,7 @@ class DynamoGraph:
             self._ready[layout] = _Ready(known, size, bound, strides, written)
         return tuple(results)
 
-    def _size(self, given: Sequence[Any], inputs: list[Any]) -> Specialised | None:
+    def _size(self, given: Sequence[Any], inputs: list[Any]) -> Specialization | None:
         """None: PyTorch cannot export it, or it is empty; the user is told."""
         key = sizes_of(inputs)
         size = self._sizes.get(key)
@@ -152,10 +152,12 @@ class DynamoGraph:
             size = self._sizes.get(key)
         if key not in self._sizes:
             if any(isinstance(value, int) for value in inputs):
-                tell("canvas: sizes that vary are compiled one by one, the last 8 of a graph kept")
+                notify(
+                    "canvas: sizes that vary are compiled one by one, the last 8 of a graph kept"
+                )
             if len(self._sizes) >= SIZES:
                 if self._dropped == DROPPED:
-                    tell(
+                    notify(
                         f"canvas: after {DROPPED + SIZES} sizes of a graph others stay in PyTorch"
                     )
                     return None
@@ -171,12 +173,12 @@ class DynamoGraph:
 
         self._forget(self._sizes[min(self._sizes, key=last)])
 
-    def _forget(self, size: Specialised | None) -> None:
+    def _forget(self, size: Specialization | None) -> None:
         self._sizes = {key: other for key, other in self._sizes.items() if other is not size}
         self._ready = {key: row for key, row in self._ready.items() if row.size is not size}
         self._last = None
 
-    def _made(self, given: Sequence[Any], inputs: list[Any]) -> Specialised | None:
+    def _made(self, given: Sequence[Any], inputs: list[Any]) -> Specialization | None:
         for name, value in zip(self._names, inputs):
             if isinstance(value, Tensor) and not value.numel():
                 return None
@@ -186,12 +188,14 @@ class DynamoGraph:
         calls = sum(node.op.startswith("call") for node in self._graph.graph.nodes)
         what = f"a graph of {calls} operators"
         try:
-            size = Specialised(self._module(given), inputs, {}, self._options, self._names, what)
+            size = Specialization(
+                self._module(given), inputs, {}, self._options, self._names, what
+            )
         except CannotExport as error:
-            tell(f"canvas: {what} stays in PyTorch: {error}")
+            notify(f"canvas: {what} stays in PyTorch: {error}")
             return None
         if not self._sizes:
-            tell(size.cut.told())
+            notify(size.cut.notice())
         size.used = next(self._clock)
         return size if size.parts else None
 
@@ -216,7 +220,7 @@ class DynamoGraph:
                 copies[node] = graph.node_copy(node, copies.__getitem__)
         return fx.GraphModule(root, graph).eval()
 
-    def _places(self, size: Specialised) -> list[Any]:
+    def _places(self, size: Specialization) -> list[Any]:
         """For each weight of the graph its place among those of a call, or the constant itself."""
         place = {name: i for i, name in enumerate(self._weight_names)}
         pairs = zip(size.lifted.weights, size.lifted.tensors)
@@ -239,7 +243,7 @@ class _Ready:
     """What a call of a certain layout needs; without a size PyTorch runs the graph."""
 
     layout: KnownLayout
-    size: Specialised | None = None
+    size: Specialization | None = None
     bound: _Bound | None = None
     strides: Strides = ()
     written: _Written | None = None
@@ -252,7 +256,9 @@ def _none(_: Sequence[Any]) -> bool:
 class _Written(WatchedWeights):
     """Weights that a text has as numbers; `places`: of all weights among a call's arguments."""
 
-    def __init__(self, size: Specialised, places: Mapping[str, int], given: Sequence[Any]) -> None:
+    def __init__(
+        self, size: Specialization, places: Mapping[str, int], given: Sequence[Any]
+    ) -> None:
         self._places = [places[name] for name in size.written if name in places]
         super().__init__(self.of(given), size.written)
 
@@ -265,7 +271,7 @@ class _Bound:
     constants between them are brought into order as weights are, once.
     """
 
-    def __init__(self, size: Specialised, places: Sequence[Any], arguments: int) -> None:
+    def __init__(self, size: Specialization, places: Sequence[Any], arguments: int) -> None:
         order = size.bind(places)
         self._constants = tuple(at for at in order if not isinstance(at, int))
         last = itertools.count(arguments)

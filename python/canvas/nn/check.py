@@ -1,21 +1,21 @@
-"""Does the PyTorch module compute what the kernel means?
+"""Compare the PyTorch module of a pack with the interpreter, which defines what a kernel means.
 
-The core's interpreter is the definition: the kernel is lowered to a program and evaluated in
-double precision.  The module, with and without patterns, must give the same output in float64 on
-seeded weights and a seeded image:
+The kernel is lowered to a program, and the core's interpreter evaluates it in double precision.
+The module, with and without patterns, must give the same output in float64 on seeded weights and a
+seeded image:
 
     max |module - interpreter| <= 1e-9 * max(1, max |interpreter|)
 
-Where the pack has norms, their statistics, scales and shifts are seeded too, and the module must
-give that output in evaluation as it is and after `fold`; the interpreter sees what `fold` made.
+If the pack has norms, their statistics, scales and shifts are seeded too.  The module is then
+compared in evaluation mode, as it is and after `fold`; the interpreter runs on the folded weights.
 
-`check` does so on small bindings made like those of the pack: the same groups, windows, strides
-and copies, the fewest channels that are legal, images of 5 x 6.
+`check` uses small bindings with the groups, windows, strides and copies of the pack, the fewest
+legal channels and images of 5 x 6.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -23,17 +23,43 @@ from torch import Tensor, nn
 from .. import _core
 from ..errors import CanvasError, NoSolution
 
-if TYPE_CHECKING:
-    from .pack import KernelPack
-
 TOLERANCE = 1e-9
-LIMIT = 1e100  # larger values mean nothing
+LIMIT = 1e100  # larger values are reported as an overflow
 STEPS = 250_000  # of the interpreter for one binding; with more, elements are sampled
 SPELLINGS = ("with patterns", "without patterns")
 HEIGHT, WIDTH = 5, 6  # after the stride; unequal, so that swapped axes show
 
 
-def check(pack: KernelPack, seed: int = 0) -> float:
+class Pack(Protocol):
+    """The part of KernelPack (pack.py) that is checked: pack.py imports this file."""
+
+    text: str
+
+    def __init__(self, text: str) -> None: ...
+
+    @property
+    def kernel(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def norm(self) -> str: ...
+
+    @property
+    def params(self) -> int: ...
+
+    @property
+    def cost(self) -> dict[str, Any]: ...
+
+    @property
+    def module(self) -> type[Any]: ...
+
+
+P = TypeVar("P", bound=Pack)
+
+
+def check(pack: Pack, seed: int = 0) -> float:
     """Compare a pack's module with the interpreter on small bindings like its own; the largest
     error, relative to max(1, max |interpreter|).
 
@@ -43,7 +69,7 @@ def check(pack: KernelPack, seed: int = 0) -> float:
     return max(compare(small, seed=seed) for small in small_packs(pack))
 
 
-def small_packs(pack: KernelPack) -> list[KernelPack]:
+def small_packs(pack: P) -> list[P]:
     """The kernel at one small binding for every kind of binding that the pack has."""
     kinds: dict[tuple[int, ...], dict[str, int]] = {}
     for b in pack.module.BINDINGS:
@@ -52,7 +78,7 @@ def small_packs(pack: KernelPack) -> list[KernelPack]:
     return [_small_pack(pack, kind, b) for kind, b in kinds.items()]
 
 
-def _small_pack(pack: KernelPack, kind: tuple[int, ...], binding: dict[str, int]) -> KernelPack:
+def _small_pack(pack: P, kind: tuple[int, ...], binding: dict[str, int]) -> P:
     groups, kh, kw, stride, wider = kind
     largest, why = min(binding["cin"], binding["cout"]), ""
     grains = [m for m in (2, 3, 4, 6, 8, 12, 16, 24, 32) if groups * m < largest]
@@ -71,9 +97,7 @@ def _small_pack(pack: KernelPack, kind: tuple[int, ...], binding: dict[str, int]
     raise CanvasError(f"no small sizes to check '{pack.name}' at: {why}")
 
 
-def compare(
-    pack: KernelPack, target: int = 0, seed: int = 0, elements: int | None = None
-) -> float:
+def compare(pack: Pack, target: int = 0, seed: int = 0, elements: int | None = None) -> float:
     """Compare module and interpreter at one binding of a pack, with and without patterns, before
     and after folding its norms; the largest relative error.
 
@@ -111,7 +135,7 @@ def draw_norms(module: nn.Module, generator: torch.Generator) -> None:
                 norm.running_var.uniform_(0.25, 4, generator=generator)
 
 
-def interpret(pack: KernelPack, target: int, x: Tensor, module: Any, places: Tensor) -> Tensor:
+def interpret(pack: Pack, target: int, x: Tensor, module: Any, places: Tensor) -> Tensor:
     """Elements of the interpreter's output for one image on the weights (and biases: a module with
     norms is folded) of `module`; float64, places int64.
     """
@@ -123,7 +147,7 @@ def interpret(pack: KernelPack, target: int, x: Tensor, module: Any, places: Ten
     return torch.frombuffer(bytearray(answer), dtype=torch.float64)
 
 
-def _module(pack: KernelPack, target: int, patterns: bool) -> Any:
+def _module(pack: Pack, target: int, patterns: bool) -> Any:
     """An instance in float64; its class is forgotten afterwards."""
     names: dict[str, Any] = {"__name__": "canvas._checked"}
     exec(_core.torch_code(pack.text, patterns), names)
@@ -145,7 +169,7 @@ def _places(
     return some
 
 
-def _error(pack: KernelPack, result: Tensor, wanted: Tensor, places: Tensor, how: str) -> float:
+def _error(pack: Pack, result: Tensor, wanted: Tensor, places: Tensor, how: str) -> float:
     size = wanted.abs().max().item()
     if not size <= LIMIT:
         raise OverflowError(f"values of '{pack.name}' pass 1e100")

@@ -8,7 +8,7 @@ from .. import _core
 from ..nn.controls import Control, grouped_within
 from ..reporting.front import chosen_finds
 from ..reporting.verdict import MORE
-from .asking import layer_macs
+from .next_item import layer_macs
 from .search_run import Run
 
 

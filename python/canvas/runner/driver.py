@@ -4,7 +4,7 @@
  several at a time                       one at a time  in what time is left
 
 `search` is the table of contents.  The driver owns the study file and decides; children train and
-answer.  Ctrl-C and kill -9 cost at most the trainings that were under way: the same call goes on.
+answer.  Ctrl-C and kill -9 cost at most the running trainings: the same call continues.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from ..reporting.progress import Say, say_to_stderr
 from ..reporting.report import Report, write_report
 from ..study import TRIED, VERSION, Study, writing
 from ..workers.pool import Pool
-from .asking import draw_options
 from .child_import import check_child_import
 from .finals import train_finals
+from .next_item import draw_options
 from .reach import check_budget
 from .search_run import Callback, Run
 from .timing import time_networks
@@ -115,9 +115,7 @@ def search(
         check_question(plan.targets, options)
         folder = study_folder(out, storage, options)
         if not load_if_exists and not fresh and (folder / "study.db").exists():
-            raise CanvasError(
-                f"there is a study in '{folder}': load_if_exists=True goes on with it"
-            )
+            raise CanvasError(f"there is a study in '{folder}': load_if_exists=True continues it")
         title = f"{options['model']} on {images.name}"
         display = make_display(progress, say, title, options["time_limit"], begun)
         with writing(folder):
@@ -196,7 +194,7 @@ def interrupted(run: Run) -> None:
     """After Ctrl-C: children are gone by now; say what is kept and how to go on."""
     run.study.recover()
     run.display.farewell(
-        f"stopped: {trials_kept(run)} are kept in '{run.study.folder}', the same command goes on"
+        f"stopped: {trials_kept(run)} are kept in '{run.study.folder}', the same command continues"
     )
 
 

@@ -17,7 +17,7 @@ import hashlib
 from collections.abc import Sequence
 
 from ..study import SECOND, WHOLE, Item
-from .strategy import New, Question, Random, new_finds
+from .strategy import New, Random, StrategyOptions, new_finds
 
 START = 8  # finds, or a quarter of the trials where that is more; fewer for each of many budgets
 BEST = 8
@@ -33,20 +33,22 @@ class Evolve(Random):
     `known` are controls that are parents from the start, as items before the first.
     """
 
-    def __init__(self, question: Question, known: Sequence[Item] = (), draws: int = START) -> None:
-        super().__init__(question)
+    def __init__(
+        self, settings: StrategyOptions, known: Sequence[Item] = (), draws: int = START
+    ) -> None:
+        super().__init__(settings)
         self.known = known
         self.draws = draws
 
     @property
-    def looks(self) -> bool:
+    def depends_on_results(self) -> bool:
         return True
 
     def new(self, index: int, items: Sequence[Item], budget: str) -> New:
         finds = [item for item in new_finds(items) if item.budget == budget]
         count = sum(item.state != "rejected" for item in finds) - self.draws
-        parents = population([*self.known, *items], budget, AGE * len(self.question.budgets))
-        share = self.question.share
+        parents = population([*self.known, *items], budget, AGE * len(self.settings.budgets))
+        share = self.settings.share
         if count < 0 or int((count + 1) * share) > int(count * share) or not parents:
             return New(budget)
         offers = self.offers(items, budget)
@@ -64,9 +66,9 @@ class Evolve(Random):
         """
         tried = {item.kernel for item in items if item.budget == budget}
         found: list[Item] = []
-        for other in self.question.budgets:
+        for other in self.settings.budgets:
             if other != budget:
-                best = population(items, other, AGE * len(self.question.budgets))
+                best = population(items, other, AGE * len(self.settings.budgets))
                 found += best[: -(-len(best) // 3)]
         return [item for item in found if item.kernel not in tried]
 
@@ -77,7 +79,7 @@ class Evolve(Random):
 
     def _chance(self, index: int, what: str, below: int) -> int:
         """A number in 0..below-1, drawn anew for each use."""
-        words = f"canvas evolve {self.question.seed} {index} {what}"
+        words = f"canvas evolve {self.settings.seed} {index} {what}"
         return int.from_bytes(hashlib.sha256(words.encode()).digest()[:8], "big") % below
 
 

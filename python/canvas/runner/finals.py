@@ -23,10 +23,11 @@ from ..reporting.front import chosen_finds, title
 from ..reporting.verdict import SEEDS, rivals
 from ..study import WHOLE, Candidate, final_epochs
 from ..workers.pool import Message, Pool
-from .ahead import UNCHANGED, compile_beside
+from .compiled_engines import UNCHANGED
 from .control_rows import add_grouped
+from .precompile import compile_beside_finals
 from .search_run import Run
-from .wanted import finalists
+from .timing_plan import finalists
 
 FIRST_SEED = 1000  # how far the first seed of the finals is from the search's own
 FINAL_LIMIT = 12  # a final may take this many times what the unchanged network took per epoch
@@ -90,23 +91,23 @@ def train_finals(run: Run, pool: Pool) -> None:
         return
     if not run.timed:
         add_grouped(run)
-    lacking = finals_lacking(run, epochs)
-    if run.timed and lacking:
-        lacking = [(row, seed) for row, seed in lacking if row.latency_ms is not None]
-        if not lacking or not Finals(run, pool, epochs, lacking).in_time():
+    missing = missing_finals(run, epochs)
+    if run.timed and missing:
+        missing = [(row, seed) for row, seed in missing if row.latency_ms is not None]
+        if not missing or not Finals(run, pool, epochs, missing).in_time():
             run.time_is_up(ALL_FINALS)
             return
-    if lacking:
+    if missing:
         run.display.after(run.timing_seconds())
-        run.display.phase(f"finals: {len(lacking)} trainings of {epochs} epochs", len(lacking))
+        run.display.phase(f"finals: {len(missing)} trainings of {epochs} epochs", len(missing))
         if not run.timed:
-            compile_beside(run, pool)
-    Finals(run, pool, epochs, lacking).train()
-    if run.timed and finals_lacking(run, epochs):
+            compile_beside_finals(run, pool)
+    Finals(run, pool, epochs, missing).train()
+    if run.timed and missing_finals(run, epochs):
         run.time_is_up(ALL_FINALS)
 
 
-def finals_lacking(run: Run, epochs: int) -> list[tuple[Candidate, int]]:
+def missing_finals(run: Run, epochs: int) -> list[tuple[Candidate, int]]:
     """The finals that were not trained, in their order."""
     rows = finalists(run.study.candidates(), run.options["finalists"])
     own = [(row, OWN_SEED) for row in rows if row.status == "new"]
@@ -141,7 +142,7 @@ class Finals:
                 break
             for job, message in self.pool.wait(0.5):
                 if job == UNCHANGED:
-                    self.run.ahead.hear(job, message)
+                    self.run.compiled.record(job, message)
                 else:
                     self._hear(job, message)
             if time.monotonic() > self.run.timing_moment():
@@ -215,7 +216,7 @@ class Finals:
         elif message["event"] == "done" and seed == OWN_SEED:
             options = self.run.options
             self.run.study.reached(candidate.id, WHOLE, options["epochs"], options["seed"], "done")
-            self.run.tell(self.run.study.candidate(candidate.id))
+            self.run.report_end(self.run.study.candidate(candidate.id))
         elif message["event"] == "done":
             self._done(job, bytes.fromhex(str(message["hits"])))
         elif message["event"] == "failed":
@@ -235,7 +236,7 @@ class Finals:
         candidate, seed = self.queue[job]
         if seed == OWN_SEED:
             self.run.study.finished(candidate.id, "failed", reason)
-            self.run.tell(self.run.study.candidate(candidate.id))
+            self.run.report_end(self.run.study.candidate(candidate.id))
             return
         self.run.study.final_failed(candidate.id, seed, self.epochs, reason)
         self.run.display.line(f"final {title(candidate)}, seed {seed} failed: {reason}")

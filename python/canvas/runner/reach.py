@@ -15,7 +15,7 @@ from typing import Any
 from .. import _core
 from ..errors import CanvasError, NoSolution
 from ..nn.controls import DEPTHWISE_SEPARABLE, EXEMPT, POINTWISE
-from .asking import DRY, draw_options
+from .next_item import DRY, draw_options
 
 # What the core says of a kernel that does not fit, with the words of a share where one was asked.
 OF = r"[0-9]+(?: \(.* of ([0-9]+)\))?"

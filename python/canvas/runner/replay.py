@@ -29,8 +29,8 @@ from ..reporting.table import align
 from ..study import Candidate, Study, Timing, other_network
 from ..text import printable
 from ..workers.pool import Pool
-from .ahead import LATENCY_LIMIT
 from .child_import import check_child_import
+from .compiled_engines import LATENCY_LIMIT
 from .driver import memory_per_child
 from .search_run import new_format
 

@@ -1,9 +1,9 @@
-"""What the stages of a search share: the open study, the question, the clock, where to tell.
+"""State shared by the stages of a search: the open study, the options, the clock, the display.
 
-trials.py    draw, solve, train, prune
-finals.py    the finalists and the controls once more from other seeds, on the test split
-ahead.py     networks compiled before they are timed
-timing.py    latency, one network at a time while nothing trains
+trials.py      draw, solve, train, prune
+finals.py      train finalists and controls again from other seeds, score them on the test split
+precompile.py  compile networks before they are timed
+timing.py      measure latency, one network at a time while no training runs
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ from ..nn.latency import ROUNDS, SAMPLE
 from ..nn.network import Plan, Recipe
 from ..reporting.progress import Display
 from ..study import Candidate, Study
-from .ahead import Ahead
+from .compiled_engines import CompiledEngines
 
 Callback = Callable[[Study, Candidate], None]
 
-WRAP_UP = 4.0  # seconds kept for the table, or a new child that imports torch
-TIMING_SLACK = 5  # finds may well be slower than the unchanged network
+WRAP_UP = 4.0  # seconds kept for the table, or for a new child that imports torch
+TIMING_SLACK = 5  # times the seconds of the unchanged network: finds may be slower
 COMPILING = 25.0  # seconds kept for torch.compile of one network, its headers included
-NATIVE_COMPILING = 0.15  # ... for the native code of each convolution of its table, and ...
-LEAST_COMPILING = 2.0  # ... for that of a small one
-TIMED = 1.0  # seconds kept for each network beside its rounds, as for a child that is new
+NATIVE_COMPILING = 0.15  # seconds kept for the native code of each replaced convolution
+LEAST_COMPILING = 2.0  # seconds kept for the native code of a network, at least
+TIMED = 1.0  # seconds kept for each network beside its rounds, such as the start of a child
 TIMING_SHARE = 0.3  # of a time limit that timing may keep
-TIME_IS_UP = "the time limit came before {}; the same command goes on"
-TOO_SHORT = "the time limit came before any network was trained: give the same command more time"
+TIME_IS_UP = "the time limit ended the search before {}; the same command continues"
+TOO_SHORT = "no network was trained before the time limit: give the same command more time"
 
 
 def fixed_format(options: dict[str, Any]) -> str:
-    """The memory format that was asked for; "" with auto."""
-    asked = str(options.get("memory_format", "auto"))
-    return "" if asked == "auto" else asked
+    """The requested memory format; "" with auto."""
+    requested = str(options.get("memory_format", "auto"))
+    return "" if requested == "auto" else requested
 
 
 def new_format(options: dict[str, Any]) -> str:
-    """That of a network that has none yet; "": the child is to choose."""
+    """The memory format of a network that has none yet; "": the child chooses."""
     return fixed_format(options) or ("contiguous" if options.get("deterministic") else "")
 
 
@@ -50,9 +50,10 @@ def new_format(options: dict[str, Any]) -> str:
 class Run:
     """One run of a search on an open study.
 
-    `deadline` is a moment of time.monotonic(), `ended` says why the search ended early; `timed`:
-    latency has had its turn; `ahead` is what was compiled for it; `untimed` are names of networks
-    by what could not be and why; `lacking` is what a time limit came before.
+    `begun`, `deadline`: as of time.monotonic(); `ended`: why the search ended early, "" if it did
+    not; `timed`: the stage of latency is over; `compiled`: engines compiled before it;
+    `timing_failures`: {(what failed, reason): names of networks}; `skipped_stages`: stages that
+    the time limit prevented; `images`, `seal`: folder and checksum of the images, which jobs name.
     """
 
     study: Study
@@ -62,13 +63,13 @@ class Run:
     begun: float
     display: Display
     callbacks: Sequence[Callback] = ()
-    images: Path = Path()  # the folder of the images ...
-    seal: str = ""  # ... and by what jobs name them
+    images: Path = Path()
+    seal: str = ""
     ended: str = ""
     timed: bool = False
-    ahead: Ahead = field(default_factory=Ahead)
-    untimed: dict[tuple[str, str], set[str]] = field(default_factory=dict)
-    lacking: list[str] = field(default_factory=list)
+    compiled: CompiledEngines = field(default_factory=CompiledEngines)
+    timing_failures: dict[tuple[str, str], set[str]] = field(default_factory=dict)
+    skipped_stages: list[str] = field(default_factory=list)
     deadline: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -76,7 +77,7 @@ class Run:
         self.deadline = math.inf if limit is None else self.begun + limit
 
     def job(self, kind: str, candidate: Candidate, seed: int | None = None) -> dict[str, Any]:
-        """The words that every job of a child needs; `seed` instead of the search's own."""
+        """The fields that every job of a child has; `seed` replaces that of the search."""
         recipe = self.recipe if seed is None else replace(self.recipe, seed=seed)
         return {
             "kind": kind,
@@ -101,17 +102,17 @@ class Run:
         }
 
     def memory_format(self, candidate: Candidate) -> str:
-        """The memory format in which `candidate` is trained; "": the child is to choose."""
+        """The memory format in which `candidate` is trained; "": the child chooses."""
         return fixed_format(self.options) or candidate.memory_format or new_format(self.options)
 
-    def tell(self, candidate: Candidate) -> None:
-        """A candidate came to an end: for the display and for callbacks."""
+    def report_end(self, candidate: Candidate) -> None:
+        """Report a candidate whose training ended to the display and the callbacks."""
         self.display.finished(candidate, time.monotonic() - self.begun, self.plan.macs)
         for callback in self.callbacks:
             callback(self.study, candidate)
 
     def baseline_seconds(self) -> float | None:
-        """Seconds of training the unchanged network; None while unknown."""
+        """Seconds that training the unchanged network took; None while unknown."""
         baseline = self.study.select("baseline", "done")
         return baseline[0].seconds if baseline else None
 
@@ -125,12 +126,12 @@ class Run:
     # ---- the clock ----------------------------------------------------------------------------
 
     def timing_moment(self) -> float:
-        """When timing must begin so that latency and table are ready in time."""
+        """When timing must begin so that latencies and table are ready before the deadline."""
         return self.deadline - self.timing_seconds()
 
     def timing_seconds(self) -> float:
-        """About how long latency and the table will take, at most, but never more than
-        TIMING_SHARE of a time limit: without trainings there is nothing to time.
+        """Upper estimate of the seconds for latency and table, at most TIMING_SHARE of the time
+        limit: without trainings there is nothing to time.
         """
         if self.timed:
             return WRAP_UP
@@ -142,14 +143,14 @@ class Run:
         return min(expected, TIMING_SHARE * (self.options["time_limit"] or math.inf))
 
     def rounds_seconds(self, rows: int) -> float:
-        """About how long it takes, at most, to time `rows` networks that are compiled."""
+        """Upper estimate of the seconds for timing `rows` compiled networks."""
         return (TIMING_SLACK * ROUNDS * max(SAMPLE, self.plan.seconds) + TIMED) * (rows + 1)
 
     def _to_compile(self) -> int:
-        """How many networks are still to be compiled by torch.compile, at most."""
+        """Upper bound on the networks that torch.compile has still to compile."""
         if self.options["compile"] == "no":
             return 0
-        made = int(self.ahead.unchanged in self.ahead.seconds)
+        made = int(self.compiled.unchanged in self.compiled.seconds)
         if self.options["compile"] == "unchanged" or not self.options["finalists"]:
             return 1 - made
         rows = self.study.candidates()
@@ -158,10 +159,10 @@ class Run:
         return len(rows) - len(finds) + min(finals, len(finds)) - made
 
     def time_is_up(self, before: str) -> None:
-        """The limit ended the search before `before`, too: say so, once."""
-        if before in self.lacking or (self.ended and not self.lacking):
+        """Record, once, that the time limit ended the search before the stage `before`."""
+        if before in self.skipped_stages or (self.ended and not self.skipped_stages):
             return
-        self.lacking.append(before)
-        self.ended = TIME_IS_UP.format(" and ".join(self.lacking))
+        self.skipped_stages.append(before)
+        self.ended = TIME_IS_UP.format(" and ".join(self.skipped_stages))
         if not self.study.select(status="done"):
             self.ended = TOO_SHORT

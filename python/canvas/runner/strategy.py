@@ -49,7 +49,7 @@ Proposal = New | Promote
 
 
 @dataclass(frozen=True)
-class Question:
+class StrategyOptions:
     """What of a search its strategy depends on; `rungs` is empty where trainings are not cut."""
 
     seed: int
@@ -62,20 +62,20 @@ class Question:
 class Random:
     """New finds are draws; the budgets take turns."""
 
-    def __init__(self, question: Question) -> None:
-        self.question = question
+    def __init__(self, settings: StrategyOptions) -> None:
+        self.settings = settings
 
     @property
-    def looks(self) -> bool:
+    def depends_on_results(self) -> bool:
         """Whether what is asked depends on results at all."""
-        return bool(self.question.rungs)
+        return bool(self.settings.rungs)
 
     def ask(self, index: int, items: Sequence[Item], new: bool = True) -> Proposal | None:
         """The next item; None: nothing, as long as no more results are there.  `index` is that of
         the next draw; not `new`: no time is left for new finds.
         """
         budget = self.next_budget(items) if new else None
-        if promotion := next(promotions(items, self.question, budget is None), None):
+        if promotion := next(promotions(items, self.settings, budget is None), None):
             return promotion
         return None if budget is None else self.new(index, items, budget)
 
@@ -86,11 +86,11 @@ class Random:
         """The budget with the fewest finds, the first of several; None when each has all.  What
         was rejected before its training is none.
         """
-        counts = dict.fromkeys(self.question.budgets, 0)
+        counts = dict.fromkeys(self.settings.budgets, 0)
         for item in new_finds(items):
             counts[item.budget] += item.state != "rejected"
-        budget = min(self.question.budgets, key=lambda name: counts[name])
-        return budget if counts[budget] < self.question.trials else None
+        budget = min(self.settings.budgets, key=lambda name: counts[name])
+        return budget if counts[budget] < self.settings.trials else None
 
 
 def new_finds(items: Sequence[Item]) -> list[Item]:
@@ -101,12 +101,12 @@ def new_finds(items: Sequence[Item]) -> list[Item]:
     return list(first.values())
 
 
-def promotions(items: Sequence[Item], question: Question, up: bool) -> Iterator[Promote]:
+def promotions(items: Sequence[Item], settings: StrategyOptions, up: bool) -> Iterator[Promote]:
     """What may advance, in the order in which it should; `up`: shares are rounded up."""
     asked = {(item.candidate, item.rung) for item in items}
-    for rung in reversed(question.rungs[:-1]):
+    for rung in reversed(settings.rungs[:-1]):
         turns: list[tuple[int, int, Promote]] = []
-        for place, budget in enumerate(question.budgets):
+        for place, budget in enumerate(settings.budgets):
             best = leaders(items, budget, rung, up)
             if up and rung == WHOLE:
                 best += hopeful(items, budget, best)

@@ -1,10 +1,10 @@
-"""Latency of what was trained to the end, one network at a time while nothing of ours trains.
+"""Measure the latency of fully trained networks, one at a time while no training runs.
 
-First the engines of all networks are made (ahead.py).
+First the engines of all networks are made (precompile.py).
 
-Every network is timed eagerly and as native code of the whole network, the unchanged one and the
-finalists under torch.compile, too.  The unchanged network comes first, and its fastest engine is
-what every speed-up is against: a candidate that was compared with another one is timed again.
+Every network is timed eagerly and as native code, the unchanged network and the finalists also
+under torch.compile.  The unchanged network comes first.  Its fastest engine is the reference of
+every speed-up; a candidate that was timed against another engine is timed again.
 """
 
 from __future__ import annotations
@@ -19,31 +19,32 @@ from ..nn.latency import COMPILED, EAGER, NATIVE
 from ..reporting.front import find_order
 from ..study import Candidate, Timing
 from ..workers.pool import Message, Pool
-from .ahead import LATENCY_LIMIT, compile_ahead, timing_job
+from .compiled_engines import LATENCY_LIMIT
+from .precompile import precompile, timing_job
 from .search_run import Run
-from .wanted import against, engines_wanted, failed_before, lacks
+from .timing_plan import failed_engines, needs_timing, reference_engine, requested_engines
 
 WAYS = {EAGER: "eagerly", COMPILED: "under torch.compile", NATIVE: "as native code"}
 TOO_LONG = "torch.compile took longer than the time limit left for it"
 
 
 def time_networks(run: Run, pool: Pool) -> None:
-    """Time what has no latency yet, or lacks one of its engines; nothing else is under way.
+    """Time every network that lacks the latency of an engine; no other job runs.
 
     The baseline and the controls come first, then the finds by falling accuracy.
     """
-    wanted = engines_wanted(run)
-    lacking = [row for row in run.study.select(status="done") if lacks(run, row, wanted)]
-    again = sum(bool(failed_before(run, row) & {*wanted[row.id]}) for row in lacking)
+    wanted = requested_engines(run)
+    queue = [row for row in run.study.select(status="done") if needs_timing(run, row, wanted)]
+    again = sum(bool(failed_engines(run, row) & {*wanted[row.id]}) for row in queue)
     if again:
         networks = "1 network" if again == 1 else f"{again} networks"
         run.display.line(f"trying again what could not be timed in an earlier run: {networks}")
-    compile_ahead(run, pool, lacking, wanted)
+    precompile(run, pool, queue, wanted)
     for baseline in run.study.select("baseline", "done"):
-        if lacks(run, baseline, wanted) and time.monotonic() <= run.deadline - 1:
+        if needs_timing(run, baseline, wanted) and time.monotonic() <= run.deadline - 1:
             run.display.phase("timing the unchanged network", 1)
             time_unchanged(run, pool, baseline, wanted[baseline.id])
-    rows = [row for row in run.study.select(status="done") if lacks(run, row, wanted)]
+    rows = [row for row in run.study.select(status="done") if needs_timing(run, row, wanted)]
     rows.sort(key=lambda row: (row.kind != "baseline", row.kind == "find", find_order(row)))
     if rows:
         run.display.after(0.0)
@@ -53,19 +54,19 @@ def time_networks(run: Run, pool: Pool) -> None:
             run.time_is_up("all networks were timed")
             break
         time_one(run, pool, row, wanted[row.id])
-    for (what, reason), names in run.untimed.items():
+    for (what, reason), names in run.timing_failures.items():
         if len(names) > 1:
             run.display.line(f"in all {len(names)} networks {what}: {reason}")
     run.timed = True
 
 
 def time_unchanged(run: Run, pool: Pool, baseline: Candidate, engines: list[str]) -> None:
-    """torch.compile may take half of the time that is left; where that is not enough the network
-    is timed without it, for without its latency no row has a speed-up.
+    """Time the unchanged network.  torch.compile gets half of the remaining time; if that is not
+    enough, the network is timed without it, as every speed-up needs its latency.
     """
     left = run.deadline - 1 - time.monotonic()
     until = time.monotonic() + left / 2 if COMPILED in engines else math.inf
-    slow = COMPILED in engines and baseline.id in run.ahead.stopped
+    slow = COMPILED in engines and baseline.id in run.compiled.stopped
     if not slow and time_one(run, pool, baseline, engines, until=until):
         return
     rest = [engine for engine in engines if engine != COMPILED]
@@ -80,20 +81,20 @@ def time_one(
     until: float = math.inf,
     missing: Mapping[str, str] = MappingProxyType({}),
 ) -> bool:
-    """Whether its time did not end at the moment `until`; `missing` are engines, and the reasons
-    why they are not among `engines`.
+    """Time a network; False if its own limit `until` (as of time.monotonic()) stopped it.
+    `missing`: {engine: reason} of engines that are not in `engines`.
     """
     is_baseline = candidate.kind == "baseline"
     words = {
         **timing_job(run, "latency", candidate),
         "unchanged": engines if is_baseline else unchanged(run),
         "engines": engines,
-        "against": "" if is_baseline else against(run),
+        "against": "" if is_baseline else reference_engine(run),
     }
     run.study.timing_started(candidate.id)
-    # Under torch.compile the unchanged network is where it was compiled, which took long.
+    # Use the child in which torch.compile has compiled the unchanged network, which took long.
     beside = [row.id for row in run.study.select("baseline") if COMPILED in words["unchanged"]]
-    child = run.ahead.child.get(beside[0] if beside else candidate.id)
+    child = run.compiled.child.get(beside[0] if beside else candidate.id)
     pool.start(candidate.id, words, LATENCY_LIMIT, child)
     while pool.busy():
         for _, message in pool.wait(0.5):
@@ -106,12 +107,12 @@ def time_one(
 
 
 def unchanged(run: Run) -> list[str]:
-    """The engine of the unchanged network that all are compared with; before that is known, those
-    that it can be timed in.
+    """The engine of the unchanged network that all others are compared with; before it is known,
+    the engines in which the unchanged network can be timed.
     """
-    if fastest := against(run):
+    if fastest := reference_engine(run):
         return [fastest]
-    wanted = engines_wanted(run)
+    wanted = requested_engines(run)
     for row in run.study.select("baseline"):
         failed = {t.engine for t in run.study.timings(row.id) if t.latency_ms is None}
         if len(failed) < len(wanted[row.id]):
@@ -127,15 +128,15 @@ def record(
     message: Message,
     missing: Mapping[str, str],
 ) -> None:
-    """What the child answered, and what it was not asked for, as rows of the study."""
+    """Store the results of the child, and the reasons of missing engines, in the study."""
     batch = run.options["latency_batch"]
     if message["event"] == "done":
         rows = [timing_of(engine, t, batch) for engine, t in message["timed"].items()]
         for engine, reason in {**message["missing"], **missing}.items():
             none = Timing(engine, None, None, None, "", batch, reason, None, 0.0, 0.0)
             rows.append(none)
-            tell_untimed(run, candidate, f"could not be timed {WAYS[engine]}", reason)
-        rows = [with_cost(row, *run.ahead.cost(candidate.id, row.engine)) for row in rows]
+            report_timing_failure(run, candidate, f"could not be timed {WAYS[engine]}", reason)
+        rows = [with_cost(row, *run.compiled.cost(candidate.id, row.engine)) for row in rows]
         run.study.latency(candidate.id, rows)
         run.display.timed(run.study.candidate(candidate.id))
         return
@@ -143,19 +144,19 @@ def record(
     rows = [Timing(engine, None, None, None, "", batch, reason) for engine in engines]
     run.study.latency_failed(candidate.id, rows, reason)
     run.display.timed(run.study.candidate(candidate.id))
-    tell_untimed(run, candidate, "could not be timed", reason)
+    report_timing_failure(run, candidate, "could not be timed", reason)
 
 
-def tell_untimed(run: Run, candidate: Candidate, what: str, reason: str) -> None:
-    """A reason is told with the first network that it stops, and at the end how many there are."""
-    names = run.untimed.setdefault((what, reason), set())
+def report_timing_failure(run: Run, candidate: Candidate, what: str, reason: str) -> None:
+    """Show a reason with the first network that it affects; the end shows how many there are."""
+    names = run.timing_failures.setdefault((what, reason), set())
     if not names:
         run.display.line(f"{candidate.name} {what}: {reason}")
     names.add(candidate.name)
 
 
 def timing_of(engine: str, figures: dict[str, float | str], batch: int) -> Timing:
-    """The figures that the child told of one engine."""
+    """The timing of one engine from the numbers that the child sent."""
     names = ("ms", "spread_ms", "speedup", "speedup_spread", "seconds", "processor")
     ms, spread, speedup, ratio_spread, clock, processor = (float(figures[name]) for name in names)
     against = str(figures["against"])
@@ -163,6 +164,6 @@ def timing_of(engine: str, figures: dict[str, float | str], batch: int) -> Timin
 
 
 def with_cost(row: Timing, seconds: float, processor: float) -> Timing:
-    """The row with what was spent on it before it was timed."""
+    """The row with the seconds of its compilation before the timing added."""
     before = (row.seconds or 0.0, row.processor or 0.0)
     return replace(row, seconds=before[0] + seconds, processor=before[1] + processor)

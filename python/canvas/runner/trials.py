@@ -1,6 +1,6 @@
 """The trials of a search: what was asked for is measured, trained to its rung, pruned.
 
-    ask (asking.py) --> [child: check, measure, train, score] --> waiting at a rung, done, pruned
+    ask (next_item.py) --> [child: check, measure, train, score] --> waiting at a rung, done, pruned
    one item after another        several at a time
 
 The baseline and the controls are trained to the last rung, as the best finds are.
@@ -31,11 +31,11 @@ from ..study import (
     remove_kept,
 )
 from ..workers.pool import Message, Pool
-from .asking import Asking
 from .clock import Clock
 from .control_rows import add_control
 from .finals import expected_seconds
 from .measured import verdict
+from .next_item import NextItem
 from .prune import judge
 from .search_run import Run
 from .strategy import first_epochs, rungs_of, why_pruned
@@ -104,7 +104,7 @@ class Trials:
         self.study = run.study
         self.options = run.options
         self.display = run.display
-        self.asking = Asking(run)
+        self.items = NextItem(run)
         self.clock = Clock(run)
         self.rungs = rungs_of(self.options["prune"], self.options["epochs"], self.options["grace"])
         self.courses: dict[int, Course] = {}
@@ -159,7 +159,7 @@ class Trials:
 
     def _ask(self) -> int | None:
         self.closing = self.closing or not self.clock.time_for_new()
-        return self.asking.next(
+        return self.items.next(
             not self.closing, lambda: time.monotonic() > self.clock.last_moment()
         )
 
@@ -340,7 +340,7 @@ class Trials:
         status = "waiting" if course.rung == FIRST else "done"
         self.study.reached(id, course.rung, course.until, self.options["seed"], status)
         self._ask_seconds()
-        self.run.tell(self.study.candidate(id))
+        self.run.report_end(self.study.candidate(id))
 
     def _failed(self, id: int, reason: str, log: str = "") -> None:
         candidate, course = self.study.candidate(id), self.courses[id]
@@ -359,7 +359,7 @@ class Trials:
         self.study.finished(id, status, reason, log)
         candidate = self.study.candidate(id)
         self.display.after(expected_seconds(self.run) + self.run.timing_seconds())
-        self.run.tell(candidate)
+        self.run.report_end(candidate)
         if candidate.kind == "baseline" and status == "failed":
             raise CanvasError(f"the unchanged network cannot be trained: {reason}")
 
@@ -373,7 +373,7 @@ class Trials:
         """When nothing more can be asked for, what waits at the first rung is pruned."""
         if self.closing:
             self.run.time_is_up("all trials were done")
-        if not self.asking.over:
+        if not self.items.exhausted:
             return
         items = self.study.items()
         reasons = {}

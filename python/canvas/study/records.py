@@ -34,7 +34,7 @@ class Study(Trainings):
 
     def adopt(self, options: dict[str, Any], given: Mapping[str, Any]) -> None:
         """Put into `options` what a study of an older format did before there was a choice, where
-        nothing is given, so that the same command goes on with it.
+        nothing is given, so that the same command continues with it.
         """
         if (self.fact("format") or VERSION) < 4:
             stored = self.options()

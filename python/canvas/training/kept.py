@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..environment import versions
 from ..errors import CanvasError
@@ -20,7 +20,15 @@ from . import checkpoint
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from .train import Training
+
+class Resumable(Protocol):
+    """The part of Training (train.py) that is stored and restored: train.py imports this file."""
+
+    done: int  # epochs
+
+    def state(self) -> dict[str, Tensor]: ...
+
+    def restore(self, state: Mapping[str, Tensor], done: int) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -30,7 +38,7 @@ class Kept:
     path: Path
     facts: Mapping[str, Any]
 
-    def store(self, training: Training) -> None:
+    def store(self, training: Resumable) -> None:
         """Keep where `training` is; what cannot be written is trained again one day."""
         tensors = training.state()
         facts = {**self._facts(), "done": training.done, "checksum": _checksum(tensors)}
@@ -39,7 +47,7 @@ class Kept:
         except (OSError, CanvasError):
             pass
 
-    def restore(self, training: Training, until: int) -> None:
+    def restore(self, training: Resumable, until: int) -> None:
         """Bring `training`, which has not begun, to where it was left off, if that is known and
         before epoch `until`.
         """

@@ -315,7 +315,7 @@ def time_of_layers(pack: str, targets: str, batch: int) -> Job:
         return {"share": None, "missing": one_line(error)}
 
 
-def compile_ahead(job: Job, tell: Tell, answers: TextIO) -> None:
+def compile_engines(job: Job, tell: Tell, answers: TextIO) -> None:
     """Make the engines in which a candidate will be timed, and keep them until it is."""
     engines, seconds, processor = make_engines(job, job["pack"], job["engines"])
     kept = sum(other.bytes() for key, other in _engines.items() if key != engines_key(job))
@@ -413,7 +413,7 @@ def make_engines(
 
 KINDS: dict[str, Callable[[Job, Tell, TextIO], None]] = {
     "accuracy": accuracy,
-    "compile": compile_ahead,
+    "compile": compile_engines,
     "latency": latency,
 }
 
