@@ -267,8 +267,8 @@ static void add_access(struct counted *c, const struct access *a) {
   if (apart) c->gathers += times * n->lanes * r->gather;
   if (turned) c->gathers += times * COST_PERMUTED;
   if (is_masked(c, a)) add_masked(c, a, times);
-  if (a->twisted & n->loops)
-    c->gathers += runs_of(n, a->twisted) * nest_addresses(n, a, 0) * COST_DIVIDED_INDEX;
+  if (a->nonaffine & n->loops)
+    c->gathers += runs_of(n, a->nonaffine) * nest_addresses(n, a, 0) * COST_DIVIDED_INDEX;
   if (store || a->accumulates)
     c->stores += times * single / stored_in_a_cycle(c, in_lanes(n, a->moves) && !apart);
   if (!store || a->accumulates)

@@ -16,7 +16,7 @@ struct access {
   int bytes;                                   /* of an element */
   double stride[SCHEDULE_DEPTH];               /* elements that a step moves it by */
   uint32_t moves;                              /* steps that move it */
-  uint32_t twisted;                            /* ... not always as far */
+  uint32_t nonaffine;                          /* ... not always as far */
   uint32_t strewn;                             /* ... by what no stride tells */
   double touched[FETCHED][SCHEDULE_DEPTH + 1]; /* bytes while the first so many steps stand still */
   bool permuted;    /* a load: the lanes are those of one or two vectors, or of a few numbers */

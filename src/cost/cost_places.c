@@ -292,7 +292,7 @@ static void fill_access(const struct cost_walk *w, const struct nest *n, const s
       place_at(w, f, axis, place);
       far = flat(f, base, place, reach[i]);
     }
-    if (i != n->lane && far != a->stride[i] * last) a->twisted |= 1u << i;
+    if (i != n->lane && far != a->stride[i] * last) a->nonaffine |= 1u << i;
     if (a->stride[i] == 0 && far != 0) a->stride[i] = far / (double)(s->extent - 1);
     if (far != 0 || a->stride[i] != 0) a->moves |= 1u << i;
     axis[s->axis] = 0;
