@@ -168,7 +168,7 @@ static double crowding(const struct cost_walk *w, const struct nest *n, const st
   int loop = n->stage->steps - 1;
   struct lines l = {.count = 0};
   while (loop >= 0 && !(n->loops >> loop & 1)) loop--;
-  if (loop < 0 || !(a->moves >> loop & 1) || a->nonaffine >> loop & 1 || a->strewn) return 0;
+  if (loop < 0 || !(a->moves >> loop & 1) || a->nonaffine >> loop & 1 || a->gathered) return 0;
   double stride = fabs(a->stride[loop]) * a->bytes;
   if (stride >= line || nest_addresses(n, a, 0) <= ways) return 0;
   add_lines(n, a, 0, 0, line, &l);

@@ -156,7 +156,7 @@ double nest_addresses(const struct nest *n, const struct access *a, int from) {
     copies *= n->copies[i];
     span += stride * (n->copies[i] - 1);
     if (stride > 0 && stride < least) least = stride;
-    if (a->strewn >> i & 1) span = INFINITY;
+    if (a->gathered >> i & 1) span = INFINITY;
   }
   if (copies <= 1 || !isfinite(least)) return copies;
   return fmin(copies, floor(span / least) + 1);
@@ -179,7 +179,7 @@ static double held(const struct nest *n, const struct access *a) {
 }
 
 static bool is_apart(const struct nest *n, const struct access *a) {
-  return in_lanes(n, a->moves) && (a->stride[n->lane] != 1 || a->strewn >> n->lane & 1);
+  return in_lanes(n, a->moves) && (a->stride[n->lane] != 1 || a->gathered >> n->lane & 1);
 }
 
 /* Nothing says which lanes there are, but for what is peeled. */

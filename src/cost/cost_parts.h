@@ -17,7 +17,7 @@ struct access {
   double stride[SCHEDULE_DEPTH];               /* elements that a step moves it by */
   uint32_t moves;                              /* steps that move it */
   uint32_t nonaffine;                          /* ... not always as far */
-  uint32_t strewn;                             /* ... by what no stride tells */
+  uint32_t gathered;                           /* ... by what no stride tells */
   double touched[FETCHED][SCHEDULE_DEPTH + 1]; /* bytes while the first so many steps stand still */
   bool permuted;    /* a load: the lanes are those of one or two vectors, or of a few numbers */
   bool accumulates; /* a store that is read as well, in each step of a sum */

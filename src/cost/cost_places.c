@@ -205,12 +205,12 @@ static void strew(const struct cost_walk *w, const struct nest *n, const struct 
   for (int i = 0; i < f->dims; i++) {
     int index = f->index[f->dim[i].axis];
     uint32_t steps = index < 0 ? 0 : steps_of(n, axes_in(w->tree->program, index, true));
-    a->strewn |= steps;
+    a->gathered |= steps;
     if (n->lane >= 0 && steps >> n->lane & 1) a->permuted = false;
     for (int step = 0; step < n->stage->steps; step++)
       if (steps >> step & 1) reach[step][i] = (double)f->dim[i].extent;
   }
-  a->moves |= a->strewn;
+  a->moves |= a->gathered;
 }
 
 /* Where a loop over data begins is said by other steps: they move what it moves. */
@@ -286,7 +286,7 @@ static void fill_access(const struct cost_walk *w, const struct nest *n, const s
     axis[s->axis] = (double)s->weight * last;
     place_at(w, f, axis, place);
     double far = flat(f, base, place, reach[i]);
-    if (i == n->lane && far != a->stride[i] * last) a->strewn |= 1u << i;
+    if (i == n->lane && far != a->stride[i] * last) a->gathered |= 1u << i;
     if (i == n->lane) {
       axis[s->axis] = fmin((double)(s->weight * (s->extent - 1)), size - 1);
       place_at(w, f, axis, place);
