@@ -59,7 +59,8 @@ static double access_traffic(const struct nest *n, const struct access *a, int f
                              enum fetched by) {
   const double *touched = a->touched[by];
   double times = 1;
-  while (fits > 0 && (touched[fits - 1] == touched[fits] && !(a->moves >> (fits - 1) & 1))) fits--;
+  while (fits > 0 && (touched[fits - 1] == touched[fits] && !(a->depends_on >> (fits - 1) & 1)))
+    fits--;
   for (int i = 0; i < fits - 1; i++) times *= n->extent[i];
   return times * touched[fits > 0 ? fits - 1 : 0];
 }
@@ -75,7 +76,7 @@ static bool covered(const struct cost_walk *w, const struct nest *n, int at) {
   const struct access *a = &w->accesses.data[n->first + at];
   for (int i = 0; i < n->count; i++) {
     const struct access *other = &w->accesses.data[n->first + i];
-    if (i == at || other->tensor != a->tensor || other->moves != a->moves) continue;
+    if (i == at || other->tensor != a->tensor || other->depends_on != a->depends_on) continue;
     if (!same_strides(other, a)) continue;
     double more = other->touched[LINE][0] - a->touched[LINE][0];
     if (more > 0 || (more == 0 && i < at)) return true;
@@ -102,7 +103,7 @@ static bool is_hopping(const struct cost_walk *w, const struct nest *n, const st
   double page = (double)machine_prefetch_stride(&w->tree->machine);
   double run = n->lane >= 0 && a->stride[n->lane] == 1 ? n->lanes * n->copies[n->lane] : 1;
   int i = n->stage->steps - 1;
-  while (i >= 0 && !((a->moves & n->loops) >> i & 1)) i--;
+  while (i >= 0 && !((a->depends_on & n->loops) >> i & 1)) i--;
   return i >= 0 && fabs(a->stride[i]) * a->bytes >= page && run * a->bytes < page;
 }
 
@@ -139,7 +140,7 @@ static void add_line(struct lines *l, int64_t line) {
 /* Those of an address and of all unrolled steps from `step` on. */
 static void add_lines(const struct nest *n, const struct access *a, int step, double at,
                       double line, struct lines *out) {
-  while (step < n->stage->steps && (n->copies[step] <= 1 || !(a->moves >> step & 1))) step++;
+  while (step < n->stage->steps && (n->copies[step] <= 1 || !(a->depends_on >> step & 1))) step++;
   if (step == n->stage->steps) {
     if (fabs(at) < COST_ADDRESS_MOST) add_line(out, (int64_t)floor(at * a->bytes / line));
     return;
@@ -168,7 +169,7 @@ static double crowding(const struct cost_walk *w, const struct nest *n, const st
   int loop = n->stage->steps - 1;
   struct lines l = {.count = 0};
   while (loop >= 0 && !(n->loops >> loop & 1)) loop--;
-  if (loop < 0 || !(a->moves >> loop & 1) || a->nonaffine >> loop & 1 || a->gathered) return 0;
+  if (loop < 0 || !(a->depends_on >> loop & 1) || a->nonaffine >> loop & 1 || a->gathered) return 0;
   double stride = fabs(a->stride[loop]) * a->bytes;
   if (stride >= line || nest_addresses(n, a, 0) <= ways) return 0;
   add_lines(n, a, 0, 0, line, &l);

@@ -151,7 +151,7 @@ static void add_reduction(struct counted *c, uint32_t steps) {
 double nest_addresses(const struct nest *n, const struct access *a, int from) {
   double copies = 1, span = 0, least = INFINITY;
   for (int i = from; i < n->stage->steps; i++) {
-    if (i == n->lane || n->copies[i] <= 1 || !(a->moves >> i & 1)) continue;
+    if (i == n->lane || n->copies[i] <= 1 || !(a->depends_on >> i & 1)) continue;
     double stride = fabs(a->stride[i]);
     copies *= n->copies[i];
     span += stride * (n->copies[i] - 1);
@@ -163,7 +163,7 @@ double nest_addresses(const struct nest *n, const struct access *a, int from) {
 }
 
 static double vectors_of(const struct nest *n, const struct access *a) {
-  return in_lanes(n, a->moves) ? n->copies[n->lane] : 1;
+  return in_lanes(n, a->depends_on) ? n->copies[n->lane] : 1;
 }
 
 /* What is loaded once and used again later in the body stays in registers meanwhile: so many of them. */
@@ -171,7 +171,7 @@ static double held(const struct nest *n, const struct access *a) {
   for (int i = 0; i < n->stage->steps; i++) {
     if (n->copies[i] <= 1) continue;
     bool again = i == n->lane
-                     ? !in_lanes(n, a->moves)
+                     ? !in_lanes(n, a->depends_on)
                      : nest_addresses(n, a, i) < n->copies[i] * nest_addresses(n, a, i + 1);
     if (again) return nest_addresses(n, a, i + 1) * (i < n->lane ? vectors_of(n, a) : 1);
   }
@@ -179,7 +179,7 @@ static double held(const struct nest *n, const struct access *a) {
 }
 
 static bool is_apart(const struct nest *n, const struct access *a) {
-  return in_lanes(n, a->moves) && (a->stride[n->lane] != 1 || a->gathered >> n->lane & 1);
+  return in_lanes(n, a->depends_on) && (a->stride[n->lane] != 1 || a->gathered >> n->lane & 1);
 }
 
 /* Nothing says which lanes there are, but for what is peeled. */
@@ -197,9 +197,11 @@ static double stored_in_a_cycle(const struct counted *c, bool lanes) {
 static double loaded_anew(const struct counted *c, const struct access *a) {
   double rows = 1;
   for (int i = 0; i < c->n->stage->steps; i++)
-    if (i != c->n->lane && !(a->moves >> i & 1)) rows *= c->n->copies[i];
+    if (i != c->n->lane && !(a->depends_on >> i & 1)) rows *= c->n->copies[i];
   bool keeps = c->w->rates->tile * c->w->rates->fma < COST_RELOADING_TILE;
-  return keeps || a->node < 0 || !in_lanes(c->n, a->moves) || rows > COST_RELOADING_ROWS ? 1 : rows;
+  return keeps || a->node < 0 || !in_lanes(c->n, a->depends_on) || rows > COST_RELOADING_ROWS
+             ? 1
+             : rows;
 }
 
 /* What the call is given: of its last elements no whole vector can be loaded. */
@@ -213,7 +215,7 @@ static bool is_given(const struct counted *c, int tensor) {
 /* The last vector of an axis is loaded or stored in part; buffers have room for all of it. */
 static bool is_masked(const struct counted *c, const struct access *a) {
   int axis = c->n->lane < 0 ? -1 : c->n->stage->path[c->n->lane].axis;
-  if (axis < 0 || !in_lanes(c->n, a->moves) || !c->n->stage->tail[axis]) return false;
+  if (axis < 0 || !in_lanes(c->n, a->depends_on) || !c->n->stage->tail[axis]) return false;
   bool output = a->node < 0 && c->n->stage->is_output;
   return c->n->stage->tail_kind[axis] == TAIL_MASK && (output || is_given(c, a->tensor));
 }
@@ -237,7 +239,7 @@ static bool is_narrow(const struct counted *c, const struct access *a) {
 static void add_masked(struct counted *c, const struct access *a, double times) {
   const struct nest *n = c->n;
   const struct rates *r = c->w->rates;
-  double part = part_masked(n), loads = runs_of(n, a->moves) * vectors_of(n, a) * part;
+  double part = part_masked(n), loads = runs_of(n, a->depends_on) * vectors_of(n, a) * part;
   c->operations += 2 * times;
   if (a->node < 0)
     c->gathers += times * COST_PARTIAL_STORE * part;
@@ -260,7 +262,7 @@ static void add_access(struct counted *c, const struct access *a) {
   const struct rates *r = c->w->rates;
   bool turned = is_apart(n, a) && is_turned(n, a), apart = is_apart(n, a) && !turned;
   bool store = a->node < 0;
-  double runs = a->accumulates ? runs_of(n, n->loops) : runs_of(n, a->moves);
+  double runs = a->accumulates ? runs_of(n, n->loops) : runs_of(n, a->depends_on);
   double times = runs * nest_addresses(n, a, 0) * vectors_of(n, a) * loaded_anew(c, a);
   double single = apart ? n->lanes : 1;
   c->operations += times * single;
@@ -270,9 +272,9 @@ static void add_access(struct counted *c, const struct access *a) {
   if (a->nonaffine & n->loops)
     c->gathers += runs_of(n, a->nonaffine) * nest_addresses(n, a, 0) * COST_DIVIDED_INDEX;
   if (store || a->accumulates)
-    c->stores += times * single / stored_in_a_cycle(c, in_lanes(n, a->moves) && !apart);
+    c->stores += times * single / stored_in_a_cycle(c, in_lanes(n, a->depends_on) && !apart);
   if (!store || a->accumulates)
-    c->loads += times * single / (in_lanes(n, a->moves) && !apart ? r->loads : r->broadcasts);
+    c->loads += times * single / (in_lanes(n, a->depends_on) && !apart ? r->loads : r->broadcasts);
 }
 
 /* ---- waits ----------------------------------------------------------------------------------- */

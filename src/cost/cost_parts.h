@@ -15,7 +15,7 @@ struct access {
   int node;                                    /* of the program; -1: the store */
   int bytes;                                   /* of an element */
   double stride[SCHEDULE_DEPTH];               /* elements that a step moves it by */
-  uint32_t moves;                              /* steps that move it */
+  uint32_t depends_on;                         /* steps that move it */
   uint32_t nonaffine;                          /* ... not always as far */
   uint32_t gathered;                           /* ... by what no stride tells */
   double touched[FETCHED][SCHEDULE_DEPTH + 1]; /* bytes while the first so many steps stand still */

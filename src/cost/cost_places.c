@@ -210,7 +210,7 @@ static void strew(const struct cost_walk *w, const struct nest *n, const struct 
     for (int step = 0; step < n->stage->steps; step++)
       if (steps >> step & 1) reach[step][i] = (double)f->dim[i].extent;
   }
-  a->moves |= a->gathered;
+  a->depends_on |= a->gathered;
 }
 
 /* Where a loop over data begins is said by other steps: they move what it moves. */
@@ -218,9 +218,9 @@ static void follow_bounds(const struct cost_walk *w, const struct nest *n, const
                           double reach[][SCHEDULE_DEPTH], struct access *a) {
   for (int i = 0; i < n->stage->steps; i++) {
     const struct step *s = &n->stage->path[i];
-    if (!s->dyn || s->axis < 0 || !(a->moves >> i & 1)) continue;
+    if (!s->dyn || s->axis < 0 || !(a->depends_on >> i & 1)) continue;
     uint32_t steps = steps_of(n, axes_in(w->tree->program, n->tensor->axes[s->axis].low, false));
-    a->moves |= steps;
+    a->depends_on |= steps;
     for (int step = 0; step < n->stage->steps; step++)
       for (int d = 0; d < f->dims; d++)
         if (steps >> step & 1 && reach[i][d] != 0 && reach[step][d] == 0)
@@ -294,10 +294,10 @@ static void fill_access(const struct cost_walk *w, const struct nest *n, const s
     }
     if (i != n->lane && far != a->stride[i] * last) a->nonaffine |= 1u << i;
     if (a->stride[i] == 0 && far != 0) a->stride[i] = far / (double)(s->extent - 1);
-    if (far != 0 || a->stride[i] != 0) a->moves |= 1u << i;
+    if (far != 0 || a->stride[i] != 0) a->depends_on |= 1u << i;
     axis[s->axis] = 0;
   }
-  a->permuted = n->lane >= 0 && a->moves >> n->lane & 1 && is_permuted(w, n, f, a);
+  a->permuted = n->lane >= 0 && a->depends_on >> n->lane & 1 && is_permuted(w, n, f, a);
   strew(w, n, f, reach, a);
   follow_bounds(w, n, f, reach, a);
   fill_touched(w, n, f, reach, a);
