@@ -117,7 +117,7 @@ static uint32_t add_operations(struct counted *c, int expr) {
   const struct px_node *n = &p->nodes.data[expr = inside(p, expr)];
   uint32_t steps = 0;
   if (n->sort == PX_INDEX || n->op == PX_LOAD || n->op == PX_REAL)
-    return nest_moves(c->w, c->n, expr);
+    return nest_depends_on(c->w, c->n, expr);
   for (int i = 0; i < PX_ARGS; i++)
     if (n->arg[i] >= 0) steps |= add_operations(c, n->arg[i]);
   if (scalar_ops[n->op].arity == 0) return 0;

@@ -56,7 +56,7 @@ struct cost_walk {
 /* cost_places.c */
 void nest_open(struct cost_walk *w, int stage);
 /* The steps that an expression of the stage depends on. */
-uint32_t nest_moves(const struct cost_walk *w, const struct nest *n, int expr);
+uint32_t nest_depends_on(const struct cost_walk *w, const struct nest *n, int expr);
 
 /* cost_compute.c: addresses of the unrolled steps from `from` on. */
 double nest_addresses(const struct nest *n, const struct access *a, int from);

@@ -113,7 +113,7 @@ static uint32_t steps_of(const struct nest *n, uint32_t axes) {
   return steps;
 }
 
-uint32_t nest_moves(const struct cost_walk *w, const struct nest *n, int expr) {
+uint32_t nest_depends_on(const struct cost_walk *w, const struct nest *n, int expr) {
   return steps_of(n, axes_in(w->tree->program, expr, false));
 }
 
