@@ -183,7 +183,7 @@ static bool is_apart(const struct nest *n, const struct access *a) {
 }
 
 /* Nothing says which lanes there are, but for what is peeled. */
-static bool is_turned(const struct nest *n, const struct access *a) {
+static bool is_shuffled(const struct nest *n, const struct access *a) {
   int axis = n->stage->path[n->lane].axis;
   return a->permuted && (!n->stage->tail[axis] || n->stage->tail_kind[axis] == TAIL_PEEL);
 }
@@ -260,7 +260,7 @@ static bool is_rare(const struct counted *c, const struct access *a) {
 static void add_access(struct counted *c, const struct access *a) {
   const struct nest *n = c->n;
   const struct rates *r = c->w->rates;
-  bool turned = is_apart(n, a) && is_turned(n, a), apart = is_apart(n, a) && !turned;
+  bool turned = is_apart(n, a) && is_shuffled(n, a), apart = is_apart(n, a) && !turned;
   bool store = a->node < 0;
   double runs = a->accumulates ? runs_of(n, n->loops) : runs_of(n, a->depends_on);
   double times = runs * nest_addresses(n, a, 0) * vectors_of(n, a) * loaded_anew(c, a);
