@@ -260,14 +260,14 @@ static bool is_rare(const struct counted *c, const struct access *a) {
 static void add_access(struct counted *c, const struct access *a) {
   const struct nest *n = c->n;
   const struct rates *r = c->w->rates;
-  bool turned = is_apart(n, a) && is_shuffled(n, a), apart = is_apart(n, a) && !turned;
+  bool shuffled = is_apart(n, a) && is_shuffled(n, a), apart = is_apart(n, a) && !shuffled;
   bool store = a->node < 0;
   double runs = a->accumulates ? runs_of(n, n->loops) : runs_of(n, a->depends_on);
   double times = runs * nest_addresses(n, a, 0) * vectors_of(n, a) * loaded_anew(c, a);
   double single = apart ? n->lanes : 1;
   c->operations += times * single;
   if (apart) c->gathers += times * n->lanes * r->gather;
-  if (turned) c->gathers += times * COST_PERMUTED;
+  if (shuffled) c->gathers += times * COST_PERMUTED;
   if (is_masked(c, a)) add_masked(c, a, times);
   if (a->nonaffine & n->loops)
     c->gathers += runs_of(n, a->nonaffine) * nest_addresses(n, a, 0) * COST_DIVIDED_INDEX;
