@@ -178,7 +178,7 @@ static double held(const struct nest *n, const struct access *a) {
   return 0;
 }
 
-static bool is_apart(const struct nest *n, const struct access *a) {
+static bool is_scattered(const struct nest *n, const struct access *a) {
   return in_lanes(n, a->depends_on) && (a->stride[n->lane] != 1 || a->gathered >> n->lane & 1);
 }
 
@@ -260,7 +260,7 @@ static bool is_rare(const struct counted *c, const struct access *a) {
 static void add_access(struct counted *c, const struct access *a) {
   const struct nest *n = c->n;
   const struct rates *r = c->w->rates;
-  bool shuffled = is_apart(n, a) && is_shuffled(n, a), apart = is_apart(n, a) && !shuffled;
+  bool shuffled = is_scattered(n, a) && is_shuffled(n, a), apart = is_scattered(n, a) && !shuffled;
   bool store = a->node < 0;
   double runs = a->accumulates ? runs_of(n, n->loops) : runs_of(n, a->depends_on);
   double times = runs * nest_addresses(n, a, 0) * vectors_of(n, a) * loaded_anew(c, a);
