@@ -167,7 +167,7 @@ static double vectors_of(const struct nest *n, const struct access *a) {
 }
 
 /* What is loaded once and used again later in the body stays in registers meanwhile: so many of them. */
-static double held(const struct nest *n, const struct access *a) {
+static double live_operands(const struct nest *n, const struct access *a) {
   for (int i = 0; i < n->stage->steps; i++) {
     if (n->copies[i] <= 1) continue;
     bool again = i == n->lane
@@ -346,7 +346,7 @@ static double spills(struct counted *c) {
   double sums = sums_in_memory(c) || n->stage->start < 0 ? 0 : accumulators(n), loaded = 0;
   for (int i = 0; i < n->count; i++) {
     const struct access *a = &c->w->accesses.data[n->first + i];
-    if (a->node >= 0 && !is_rare(c, a)) loaded += held(n, a);
+    if (a->node >= 0 && !is_rare(c, a)) loaded += live_operands(n, a);
   }
   double more = sums + loaded + 1 - c->w->tree->machine.registers;
   if (more <= 0) return 0;
