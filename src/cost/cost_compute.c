@@ -194,7 +194,7 @@ static double stored_in_a_cycle(const struct counted *c, bool lanes) {
 }
 
 /* Some compilers load a vector anew for each row that uses it, where rows are few. */
-static double loaded_anew(const struct counted *c, const struct access *a) {
+static double reloads(const struct counted *c, const struct access *a) {
   double rows = 1;
   for (int i = 0; i < c->n->stage->steps; i++)
     if (i != c->n->lane && !(a->depends_on >> i & 1)) rows *= c->n->copies[i];
@@ -263,7 +263,7 @@ static void add_access(struct counted *c, const struct access *a) {
   bool shuffled = is_scattered(n, a) && is_shuffled(n, a), apart = is_scattered(n, a) && !shuffled;
   bool store = a->node < 0;
   double runs = a->accumulates ? runs_of(n, n->loops) : runs_of(n, a->depends_on);
-  double times = runs * nest_addresses(n, a, 0) * vectors_of(n, a) * loaded_anew(c, a);
+  double times = runs * nest_addresses(n, a, 0) * vectors_of(n, a) * reloads(c, a);
   double single = apart ? n->lanes : 1;
   c->operations += times * single;
   if (apart) c->gathers += times * n->lanes * r->gather;
