@@ -163,7 +163,8 @@ static double lost(const struct lines *l, double way, double line, double ways) 
 
 /* Lines of rows that lie a multiple of a large power of two apart are in few sets of the first cache; what
  * the next iterations would find there is loaded anew. */
-static double crowding(const struct cost_walk *w, const struct nest *n, const struct access *a) {
+static double conflict_misses(const struct cost_walk *w, const struct nest *n,
+                              const struct access *a) {
   const struct machine *m = &w->tree->machine;
   double line = (double)m->line, way = (double)machine_l1_way(m), ways = (double)m->l1 / way;
   int loop = n->stage->steps - 1;
@@ -180,7 +181,7 @@ static double crowding(const struct cost_walk *w, const struct nest *n, const st
 static double all_crowding(const struct cost_walk *w, const struct nest *n) {
   double bytes = 0;
   for (int i = 0; i < n->count; i++)
-    if (!covered(w, n, i)) bytes += crowding(w, n, &w->accesses.data[n->first + i]);
+    if (!covered(w, n, i)) bytes += conflict_misses(w, n, &w->accesses.data[n->first + i]);
   return bytes;
 }
 
