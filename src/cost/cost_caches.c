@@ -178,7 +178,7 @@ static double conflict_misses(const struct cost_walk *w, const struct nest *n,
          n->part;
 }
 
-static double all_crowding(const struct cost_walk *w, const struct nest *n) {
+static double all_conflict_misses(const struct cost_walk *w, const struct nest *n) {
   double bytes = 0;
   for (int i = 0; i < n->count; i++)
     if (!covered(w, n, i)) bytes += conflict_misses(w, n, &w->accesses.data[n->first + i]);
@@ -196,5 +196,5 @@ double nest_traffic(struct cost_walk *w, int stage, double cache, enum fetched b
 
 double nest_crowding(const struct cost_walk *w, int stage) {
   const struct nest *n = &w->nests[stage];
-  return n->count ? all_crowding(w, n) : 0;
+  return n->count ? all_conflict_misses(w, n) : 0;
 }
