@@ -194,7 +194,7 @@ double nest_traffic(struct cost_walk *w, int stage, double cache, enum fetched b
   return (traffic(w, n, COST_FULL * cache, by) + traffic(w, n, COST_OVERFULL * cache, by)) / 2;
 }
 
-double nest_crowding(const struct cost_walk *w, int stage) {
+double nest_conflict_misses(const struct cost_walk *w, int stage) {
   const struct nest *n = &w->nests[stage];
   return n->count ? all_conflict_misses(w, n) : 0;
 }

@@ -65,7 +65,7 @@ double nest_addresses(const struct nest *n, const struct access *a, int from);
 void caches_fill(struct cost_walk *w);
 double nest_traffic(struct cost_walk *w, int stage, double cache, enum fetched by);
 /* ... into the first one beside that, where too many lines are in too few sets. */
-double nest_crowding(const struct cost_walk *w, int stage);
+double nest_conflict_misses(const struct cost_walk *w, int stage);
 
 /* cost_compute.c: compute, loads and waits, and their time together, in cycles. */
 struct cycles {

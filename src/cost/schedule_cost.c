@@ -67,7 +67,7 @@ static double fetch(struct cost_walk *w, int stage, struct cost_parts *out) {
   double into_l2 = nest_traffic(w, stage, (double)m->l2, PAIR);
   double into_l3 = into_l2;
   if (m->l3) into_l3 = fmin(into_l2, nest_traffic(w, stage, COST_L3_SHARE * (double)m->l3, PAIR));
-  out->l2 = (fmax(0, into_l1 - into_l2) + nest_crowding(w, stage)) / r->l2 / r->hertz;
+  out->l2 = (fmax(0, into_l1 - into_l2) + nest_conflict_misses(w, stage)) / r->l2 / r->hertz;
   out->l3 = (into_l2 - into_l3) / r->l3 / r->hertz;
   out->memory = into_l3 / r->memory / r->hertz;
   return out->l2 + out->l3 + out->memory;
