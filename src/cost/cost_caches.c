@@ -151,7 +151,7 @@ static void add_lines(const struct nest *n, const struct access *a, int step, do
 }
 
 /* Of the lines of a set the part that is gone when it is asked for again: more than there are ways. */
-static double lost(const struct lines *l, double way, double line, double ways) {
+static double evicted(const struct lines *l, double way, double line, double ways) {
   int sets = (int)(way / line), in[SET_MOST] = {0};
   double all = 0;
   if (sets < 1 || sets > SET_MOST) return 0;
@@ -174,7 +174,7 @@ static double conflict_misses(const struct cost_walk *w, const struct nest *n,
   double stride = fabs(a->stride[loop]) * a->bytes;
   if (stride >= line || nest_addresses(n, a, 0) <= ways) return 0;
   add_lines(n, a, 0, 0, line, &l);
-  return (1 - stride / line) * lost(&l, way, line, ways) * line * n->begun[n->stage->steps] *
+  return (1 - stride / line) * evicted(&l, way, line, ways) * line * n->begun[n->stage->steps] *
          n->part;
 }
 
