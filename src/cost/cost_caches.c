@@ -86,7 +86,8 @@ static bool covered(const struct cost_walk *w, const struct nest *n, int at) {
 
 /* Rows that lie pages apart are streams of their own, and no processor fetches many ahead; fewer where
  * they lie in one set of the first cache. */
-static double lateness(const struct cost_walk *w, const struct nest *n, const struct access *a) {
+static double prefetch_penalty(const struct cost_walk *w, const struct nest *n,
+                               const struct access *a) {
   const struct machine *m = &w->tree->machine;
   double streams = 1, most = COST_STREAMS;
   for (int i = 0; i < n->stage->steps; i++) {
@@ -117,7 +118,7 @@ static double traffic(struct cost_walk *w, const struct nest *n, double cache, e
   for (int i = 0; i < n->count; i++) {
     const struct access *a = &w->accesses.data[n->first + i];
     if (covered(w, n, i)) continue;
-    bytes += lateness(w, n, a) * (is_hopping(w, n, a) ? COST_HOPPING : 1) *
+    bytes += prefetch_penalty(w, n, a) * (is_hopping(w, n, a) ? COST_HOPPING : 1) *
              access_traffic(n, a, fits, by);
   }
   return bytes;
