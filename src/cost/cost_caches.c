@@ -100,7 +100,7 @@ static double prefetch_penalty(const struct cost_walk *w, const struct nest *n,
 }
 
 /* From one iteration to the next it goes to another page, for a few lines there. */
-static bool is_hopping(const struct cost_walk *w, const struct nest *n, const struct access *a) {
+static bool crosses_pages(const struct cost_walk *w, const struct nest *n, const struct access *a) {
   double page = (double)machine_prefetch_stride(&w->tree->machine);
   double run = n->lane >= 0 && a->stride[n->lane] == 1 ? n->lanes * n->copies[n->lane] : 1;
   int i = n->stage->steps - 1;
@@ -118,7 +118,7 @@ static double traffic(struct cost_walk *w, const struct nest *n, double cache, e
   for (int i = 0; i < n->count; i++) {
     const struct access *a = &w->accesses.data[n->first + i];
     if (covered(w, n, i)) continue;
-    bytes += prefetch_penalty(w, n, a) * (is_hopping(w, n, a) ? COST_HOPPING : 1) *
+    bytes += prefetch_penalty(w, n, a) * (crosses_pages(w, n, a) ? COST_HOPPING : 1) *
              access_traffic(n, a, fits, by);
   }
   return bytes;
