@@ -250,7 +250,7 @@ static void add_masked(struct counted *c, const struct access *a, double times) 
 }
 
 /* Loads that stand in a border alone are few. */
-static bool is_rare(const struct counted *c, const struct access *a) {
+static bool is_cold(const struct counted *c, const struct access *a) {
   const struct program *p = c->w->tree->program;
   int body = c->n->tensor->body;
   return a->node >= 0 && stands_in(p, body, a->node, true) && !stands_in(p, body, a->node, false);
@@ -346,7 +346,7 @@ static double spills(struct counted *c) {
   double sums = sums_in_memory(c) || n->stage->start < 0 ? 0 : accumulators(n), loaded = 0;
   for (int i = 0; i < n->count; i++) {
     const struct access *a = &c->w->accesses.data[n->first + i];
-    if (a->node >= 0 && !is_rare(c, a)) loaded += live_operands(n, a);
+    if (a->node >= 0 && !is_cold(c, a)) loaded += live_operands(n, a);
   }
   double more = sums + loaded + 1 - c->w->tree->machine.registers;
   if (more <= 0) return 0;
@@ -363,7 +363,7 @@ struct cycles nest_cycles(struct cost_walk *w, int stage) {
   uint32_t steps = add_operations(&c, n->tensor->body);
   if (n->stage->start >= 0) add_reduction(&c, steps);
   for (int i = 0; i < n->count; i++)
-    if (!is_rare(&c, &w->accesses.data[n->first + i]))
+    if (!is_cold(&c, &w->accesses.data[n->first + i]))
       add_access(&c, &w->accesses.data[n->first + i]);
   double begun = loops_of(&c), waiting = max_of(chain(&c), c.parts), spilled = spills(&c);
   double moved = max_of(c.loads, c.stores);
