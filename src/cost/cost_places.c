@@ -84,13 +84,13 @@ static double part_that_holds(const struct program *p, const struct program_tens
 
 /* Sums add nothing where the condition of a border does not hold: code is split there. The border may have a
  * few terms of its own, as those that keep what is not finite. */
-static double bordered(const struct program *p, const struct program_tensor *t, int expr) {
+static double computed_share(const struct program *p, const struct program_tensor *t, int expr) {
   const struct px_node *n = &p->nodes.data[expr];
   if (n->op == PX_NUMBER && n->number == 0) return 0;
   if (n->op != PX_SELECT || !is_index_condition(p, n->arg[0]) || axes_in(p, n->arg[0], true))
     return 1;
   double part = part_that_holds(p, t, n->arg[0]);
-  return part * bordered(p, t, n->arg[1]) + (1 - part) * bordered(p, t, n->arg[2]);
+  return part * computed_share(p, t, n->arg[1]) + (1 - part) * computed_share(p, t, n->arg[2]);
 }
 
 /* The axes that occur; `data`: below loads alone. */
@@ -424,7 +424,8 @@ static void follow_each_other(struct nest *n) {
 static void fill_loops(const struct cost_walk *w, struct nest *n) {
   n->lanes = 1;
   n->lane = -1;
-  n->part = n->tensor->reductions ? bordered(w->tree->program, n->tensor, n->tensor->body) : 1;
+  n->part =
+      n->tensor->reductions ? computed_share(w->tree->program, n->tensor, n->tensor->body) : 1;
   for (int i = 0; i < n->stage->steps; i++) fill_step(w, n, i);
   for (int i = 0; i < n->tensor->rank + n->tensor->reductions; i++)
     if (n->stage->tail[i]) n->part *= part_of(n, i);
