@@ -79,7 +79,7 @@ static void add_operation(struct counted *c, int op, uint32_t steps, double weig
 }
 
 /* Borders are code of their own: what a condition of indices chooses is computed where it holds. */
-static int inside(const struct program *p, int expr) {
+static int inside_padding(const struct program *p, int expr) {
   const struct px_node *n = &p->nodes.data[expr];
   while (n->op == PX_SELECT && is_index_condition(p, n->arg[0])) {
     expr = n->arg[p->nodes.data[n->arg[1]].size < p->nodes.data[n->arg[2]].size ? 2 : 1];
@@ -90,7 +90,7 @@ static int inside(const struct program *p, int expr) {
 
 /* The load stands in the expression, borders included or not. */
 static bool stands_in(const struct program *p, int expr, int load, bool borders) {
-  const struct px_node *n = &p->nodes.data[borders ? expr : (expr = inside(p, expr))];
+  const struct px_node *n = &p->nodes.data[borders ? expr : (expr = inside_padding(p, expr))];
   int rank = n->op == PX_LOAD ? p->tensors.data[n->tensor].rank : 0;
   bool is = expr == load;
   for (int i = 0; i < rank && !is; i++)
@@ -114,7 +114,7 @@ static bool is_fused(const struct counted *c, const struct px_node *n) {
 /* The steps that the value depends on. */
 static uint32_t add_operations(struct counted *c, int expr) {
   const struct program *p = c->w->tree->program;
-  const struct px_node *n = &p->nodes.data[expr = inside(p, expr)];
+  const struct px_node *n = &p->nodes.data[expr = inside_padding(p, expr)];
   uint32_t steps = 0;
   if (n->sort == PX_INDEX || n->op == PX_LOAD || n->op == PX_REAL)
     return nest_depends_on(c->w, c->n, expr);
@@ -134,8 +134,9 @@ static uint32_t add_operations(struct counted *c, int expr) {
 /* Adding to the sum; a product under it is a part of that. */
 static void add_reduction(struct counted *c, uint32_t steps) {
   const struct nest *n = c->n;
-  bool fused = n->tensor->reducer == REDUCE_SUM && c->w->tree->machine.fma &&
-               is_value(c->w->tree->program, inside(c->w->tree->program, n->tensor->body), PX_MUL);
+  bool fused =
+      n->tensor->reducer == REDUCE_SUM && c->w->tree->machine.fma &&
+      is_value(c->w->tree->program, inside_padding(c->w->tree->program, n->tensor->body), PX_MUL);
   uint32_t all = (uint32_t)(((uint64_t)1 << n->stage->steps) - 1);
   add_operation(c, PX_ADD, all, fused && in_lanes(n, steps) == in_lanes(n, all) ? 0 : 1);
   if (n->lane >= 0 && n->sums >> n->lane & 1) { /* the lanes come to one value */
