@@ -206,7 +206,7 @@ static double reloads(const struct counted *c, const struct access *a) {
 }
 
 /* What the call is given: of its last elements no whole vector can be loaded. */
-static bool is_given(const struct counted *c, int tensor) {
+static bool is_from_caller(const struct counted *c, int tensor) {
   const struct cost_walk *w = c->w;
   if (w->tree->program->tensors.data[tensor].is_input) return true;
   int stage = loop_tree_stage(w->tree, tensor);
@@ -218,7 +218,7 @@ static bool is_masked(const struct counted *c, const struct access *a) {
   int axis = c->n->lane < 0 ? -1 : c->n->stage->path[c->n->lane].axis;
   if (axis < 0 || !in_lanes(c->n, a->depends_on) || !c->n->stage->tail[axis]) return false;
   bool output = a->node < 0 && c->n->stage->is_output;
-  return c->n->stage->tail_kind[axis] == TAIL_MASK && (output || is_given(c, a->tensor));
+  return c->n->stage->tail_kind[axis] == TAIL_MASK && (output || is_from_caller(c, a->tensor));
 }
 
 /* Of the vectors along the axis of the lanes those that are not whole: the last one, or none. */
