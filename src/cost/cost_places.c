@@ -123,7 +123,7 @@ uint32_t nest_depends_on(const struct cost_walk *w, const struct nest *n, int ex
 struct frame {
   int dims;
   struct buffer_axis dim[SCHEDULE_DEPTH];
-  bool kept;               /* a buffer: what loops outside of it add is not seen */
+  bool is_buffer;          /* a buffer: what loops outside of it add is not seen */
   int index[PROGRAM_AXES]; /* by axis of the tensor: the index; -1: the stage's own axis */
 };
 
@@ -131,7 +131,7 @@ static void frame_of(const struct cost_walk *w, int tensor, struct frame *f) {
   const struct program_tensor *t = &w->tree->program->tensors.data[tensor];
   int stage = t->is_input ? -1 : loop_tree_stage(w->tree, tensor);
   bool buffer = stage >= 0 && !w->tree->stages[stage].is_output;
-  f->kept = buffer;
+  f->is_buffer = buffer;
   f->dims = buffer ? w->tree->stages[stage].dims : t->rank;
   for (int i = 0; i < f->dims; i++)
     f->dim[i] = buffer ? w->tree->stages[stage].layout[i]
@@ -155,7 +155,7 @@ static double flat(const struct frame *f, const double *from, const double *to, 
   for (int i = 0; i < f->dims; i++) {
     double extent = (double)f->dim[i].extent;
     move[i] = to[i] - from[i];
-    if (f->kept && fabs(move[i]) >= extent) move[i] = fmod(move[i], extent);
+    if (f->is_buffer && fabs(move[i]) >= extent) move[i] = fmod(move[i], extent);
     elements = elements * (double)f->dim[i].padded_extent + move[i];
   }
   return elements;
