@@ -46,7 +46,7 @@ static int fill_node(struct cost_walk *w, int node, int from, enum fetched by) {
   for (int i = from; i < to; i++)
     if (w->nests[i].count) sum += touch(w, &w->nests[i], steps_to(w->nests[i].stage, node), by);
   for (int i = from; i < to; i++) forget(w, &w->nests[i]);
-  w->body[by][node] = sum;
+  w->footprint[by][node] = sum;
   return to;
 }
 
@@ -109,7 +109,7 @@ static bool crosses_pages(const struct cost_walk *w, const struct nest *n, const
 }
 
 static double traffic(struct cost_walk *w, const struct nest *n, double cache, enum fetched by) {
-  const double *body = w->body[by];
+  const double *body = w->footprint[by];
   double bytes = 0;
   int fits = 0;
   if (body[0] <= cache) return 0;

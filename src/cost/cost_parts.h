@@ -48,9 +48,9 @@ struct cost_walk {
   struct {
     VEC(struct access);
   } accesses;
-  double *body[FETCHED]; /* by node: bytes that one iteration touches */
-  double *scratch;       /* by tensor */
-  bool *counted;         /* by node: its loop is paid for by another stage */
+  double *footprint[FETCHED]; /* by node: bytes that one iteration touches */
+  double *scratch;            /* by tensor */
+  bool *counted;              /* by node: its loop is paid for by another stage */
 };
 
 /* cost_places.c */

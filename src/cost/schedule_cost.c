@@ -37,13 +37,13 @@ static void walk_open(struct cost_walk *w, const struct loop_tree *tree,
                       const struct rates *rates) {
   size_t nodes = (size_t)tree->schedule->nodes.count;
   size_t tensors = (size_t)tree->program->tensors.count;
-  *w = (struct cost_walk){
-      .tree = tree,
-      .rates = rates,
-      .nests = mem_alloc((size_t)(tree->count + 1) * sizeof *w->nests),
-      .body = {mem_alloc(nodes * sizeof **w->body), mem_alloc(nodes * sizeof **w->body)},
-      .scratch = mem_alloc(tensors * sizeof *w->scratch),
-      .counted = mem_alloc(nodes * sizeof *w->counted)};
+  *w = (struct cost_walk){.tree = tree,
+                          .rates = rates,
+                          .nests = mem_alloc((size_t)(tree->count + 1) * sizeof *w->nests),
+                          .footprint = {mem_alloc(nodes * sizeof **w->footprint),
+                                        mem_alloc(nodes * sizeof **w->footprint)},
+                          .scratch = mem_alloc(tensors * sizeof *w->scratch),
+                          .counted = mem_alloc(nodes * sizeof *w->counted)};
   find_prepared(w);
   for (int i = 0; i < tree->count; i++) nest_open(w, i);
   caches_fill(w);
@@ -52,7 +52,7 @@ static void walk_open(struct cost_walk *w, const struct loop_tree *tree,
 static void walk_close(struct cost_walk *w) {
   mem_free(w->nests);
   mem_free(w->accesses.data);
-  for (int by = 0; by < FETCHED; by++) mem_free(w->body[by]);
+  for (int by = 0; by < FETCHED; by++) mem_free(w->footprint[by]);
   mem_free(w->scratch);
   mem_free(w->counted);
 }
