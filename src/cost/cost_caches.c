@@ -23,7 +23,7 @@ static double touch(struct cost_walk *w, const struct nest *n, int steps, enum f
   return sum;
 }
 
-static void forget(struct cost_walk *w, const struct nest *n) {
+static void clear_scratch(struct cost_walk *w, const struct nest *n) {
   for (int i = 0; i < n->count; i++) w->scratch[w->accesses.data[n->first + i].tensor] = 0;
 }
 
@@ -45,7 +45,7 @@ static int fill_node(struct cost_walk *w, int node, int from, enum fetched by) {
     to = fill_node(w, child, to, by);
   for (int i = from; i < to; i++)
     if (w->nests[i].count) sum += touch(w, &w->nests[i], steps_to(w->nests[i].stage, node), by);
-  for (int i = from; i < to; i++) forget(w, &w->nests[i]);
+  for (int i = from; i < to; i++) clear_scratch(w, &w->nests[i]);
   w->footprint[by][node] = sum;
   return to;
 }
