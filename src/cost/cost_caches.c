@@ -50,7 +50,7 @@ static int fill_node(struct cost_walk *w, int node, int from, enum fetched by) {
   return to;
 }
 
-void caches_fill(struct cost_walk *w) {
+void footprints_fill(struct cost_walk *w) {
   for (int by = 0; by < FETCHED; by++) fill_node(w, 0, 0, (enum fetched)by);
 }
 

@@ -62,7 +62,7 @@ uint32_t nest_depends_on(const struct cost_walk *w, const struct nest *n, int ex
 double nest_addresses(const struct nest *n, const struct access *a, int from);
 
 /* cost_caches.c: the bytes touched by each loop; what a stage brings into a cache. */
-void caches_fill(struct cost_walk *w);
+void footprints_fill(struct cost_walk *w);
 double nest_traffic(struct cost_walk *w, int stage, double cache, enum fetched by);
 /* ... into the first one beside that, where too many lines are in too few sets. */
 double nest_conflict_misses(const struct cost_walk *w, int stage);

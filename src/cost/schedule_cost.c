@@ -46,7 +46,7 @@ static void walk_open(struct cost_walk *w, const struct loop_tree *tree,
                           .counted = mem_alloc(nodes * sizeof *w->counted)};
   find_prepared(w);
   for (int i = 0; i < tree->count; i++) nest_open(w, i);
-  caches_fill(w);
+  footprints_fill(w);
 }
 
 static void walk_close(struct cost_walk *w) {
