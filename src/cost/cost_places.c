@@ -200,8 +200,8 @@ static void fill_touched(const struct cost_walk *w, const struct nest *n, const 
 }
 
 /* All of a dimension may be reached where data says what is. */
-static void strew(const struct cost_walk *w, const struct nest *n, const struct frame *f,
-                  double reach[][SCHEDULE_DEPTH], struct access *a) {
+static void mark_gathers(const struct cost_walk *w, const struct nest *n, const struct frame *f,
+                         double reach[][SCHEDULE_DEPTH], struct access *a) {
   for (int i = 0; i < f->dims; i++) {
     int index = f->index[f->dim[i].axis];
     uint32_t steps = index < 0 ? 0 : steps_of(n, axes_in(w->tree->program, index, true));
@@ -298,7 +298,7 @@ static void fill_access(const struct cost_walk *w, const struct nest *n, const s
     axis[s->axis] = 0;
   }
   a->permuted = n->lane >= 0 && a->depends_on >> n->lane & 1 && is_permuted(w, n, f, a);
-  strew(w, n, f, reach, a);
+  mark_gathers(w, n, f, reach, a);
   follow_bounds(w, n, f, reach, a);
   fill_touched(w, n, f, reach, a);
 }
