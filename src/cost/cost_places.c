@@ -412,7 +412,7 @@ static double part_of(struct nest *n, int axis) {
 }
 
 /* What is unrolled outside of a loop follows each other as its iterations would. */
-static void follow_each_other(struct nest *n) {
+static void unrolled_as_loops(struct nest *n) {
   int innermost = n->stage->steps - 1;
   while (innermost >= 0 && n->trips[innermost] <= 1) innermost--;
   for (int i = 0; i < innermost; i++) {
@@ -429,7 +429,7 @@ static void fill_loops(const struct cost_walk *w, struct nest *n) {
   for (int i = 0; i < n->stage->steps; i++) fill_step(w, n, i);
   for (int i = 0; i < n->tensor->rank + n->tensor->reductions; i++)
     if (n->stage->tail[i]) n->part *= part_of(n, i);
-  follow_each_other(n);
+  unrolled_as_loops(n);
   n->begun[0] = 1;
   for (int i = 0; i < n->stage->steps; i++) {
     n->begun[i + 1] = n->begun[i] * n->trips[i];
