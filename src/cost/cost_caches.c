@@ -1,8 +1,8 @@
-/* What loops touch, and what that makes a cache bring in: see cost_parts.h.
+/* Footprints of loops, and the traffic into each cache that follows from them: see cost_parts.h.
  *
- * A cache keeps what one iteration of a loop touches if all of it fits. Of the outermost loop whose
- * iterations do, what one iteration shares with the next stays; what none of its iterations moves stays
- * for those of the loops around it that do not move it either. Everything else comes anew.
+ * A cache keeps the footprint of one iteration of a loop if all of it fits. The outermost such loop
+ * decides. Data that two of its iterations share is loaded once. Data that does not depend on this
+ * loop, nor on the loops around it, stays in the cache, too. Everything else is reloaded.
  */
 #include <math.h>
 
@@ -27,7 +27,7 @@ static void clear_scratch(struct cost_walk *w, const struct nest *n) {
   for (int i = 0; i < n->count; i++) w->scratch[w->accesses.data[n->first + i].tensor] = 0;
 }
 
-/* How many steps lead to the node, itself included; -1 if it is not around the stage. */
+/* The number of steps down to the node, itself included; -1 if the node is not around the stage. */
 static int steps_to(const struct bound_stage *s, int node) {
   if (node == 0) return 0;
   for (int i = s->steps; i > 0; i--)
@@ -35,7 +35,7 @@ static int steps_to(const struct bound_stage *s, int node) {
   return -1;
 }
 
-/* The stages below a node follow each other in the order of the text. */
+/* Fills the footprint of a node. Stages below it have the order of the text, from `from` on. */
 static int fill_node(struct cost_walk *w, int node, int from, enum fetched by) {
   const struct schedule_node *nodes = w->tree->schedule->nodes.data;
   double sum = 0;
@@ -54,7 +54,7 @@ void footprints_fill(struct cost_walk *w) {
   for (int by = 0; by < FETCHED; by++) fill_node(w, 0, 0, (enum fetched)by);
 }
 
-/* The first so many steps are around the loops that fit: bytes of an access in all. */
+/* Bytes that an access brings into a cache, which holds one iteration of the first `fits` loops. */
 static double access_traffic(const struct nest *n, const struct access *a, int fits,
                              enum fetched by) {
   const double *touched = a->touched[by];
@@ -71,7 +71,7 @@ static bool same_strides(const struct access *a, const struct access *b) {
   return true;
 }
 
-/* Of accesses to one tensor that move alike the largest counts. */
+/* Whether an access with the same strides to the same tensor is larger, and counts instead. */
 static bool covered(const struct cost_walk *w, const struct nest *n, int at) {
   const struct access *a = &w->accesses.data[n->first + at];
   for (int i = 0; i < n->count; i++) {
@@ -84,8 +84,8 @@ static bool covered(const struct cost_walk *w, const struct nest *n, int at) {
   return false;
 }
 
-/* Rows that lie pages apart are streams of their own, and no processor fetches many ahead; fewer where
- * they lie in one set of the first cache. */
+/* Slowdown of accesses that are not prefetched. Rows that are far apart are separate streams, and
+ * processors prefetch a limited number of streams; fewer if all rows are in one L1 set. */
 static double prefetch_penalty(const struct cost_walk *w, const struct nest *n,
                                const struct access *a) {
   const struct machine *m = &w->tree->machine;
@@ -99,7 +99,7 @@ static double prefetch_penalty(const struct cost_walk *w, const struct nest *n,
   return fmin(COST_LATE, fmax(1, streams / most));
 }
 
-/* From one iteration to the next it goes to another page, for a few lines there. */
+/* Whether each iteration reads a few lines of another page. */
 static bool crosses_pages(const struct cost_walk *w, const struct nest *n, const struct access *a) {
   double page = (double)machine_prefetch_stride(&w->tree->machine);
   double run = n->lane >= 0 && a->stride[n->lane] == 1 ? n->lanes * n->copies[n->lane] : 1;
@@ -126,7 +126,7 @@ static double traffic(struct cost_walk *w, const struct nest *n, double cache, e
 
 /* ---- sets ------------------------------------------------------------------------------------ */
 
-/* The lines that one iteration of the innermost loop loads by unrolled steps: where each begins. */
+/* Numbers of the cache lines that the unrolled steps of one innermost iteration load. */
 struct lines {
   int64_t line[LINES];
   int count;
@@ -138,7 +138,7 @@ static void add_line(struct lines *l, int64_t line) {
   if (l->count < LINES) l->line[l->count++] = line;
 }
 
-/* Those of an address and of all unrolled steps from `step` on. */
+/* Adds the lines of address `at`, and those of all unrolled steps from `step` on. */
 static void add_lines(const struct nest *n, const struct access *a, int step, double at,
                       double line, struct lines *out) {
   while (step < n->stage->steps && (n->copies[step] <= 1 || !(a->depends_on >> step & 1))) step++;
@@ -151,7 +151,7 @@ static void add_lines(const struct nest *n, const struct access *a, int step, do
     add_lines(n, a, step + 1, at + (double)i * stride, line, out);
 }
 
-/* Of the lines of a set the part that is gone when it is asked for again: more than there are ways. */
+/* Lines that are evicted before they are read again, as their set has more lines than ways. */
 static double evicted(const struct lines *l, double way, double line, double ways) {
   int sets = (int)(way / line), in[SET_MOST] = {0};
   double all = 0;
@@ -162,8 +162,8 @@ static double evicted(const struct lines *l, double way, double line, double way
   return all;
 }
 
-/* Lines of rows that lie a multiple of a large power of two apart are in few sets of the first cache; what
- * the next iterations would find there is loaded anew. */
+/* Bytes that are reloaded into L1 because of conflict misses. Rows whose distance is a multiple of
+ * a large power of two fall into few sets of L1, which evict lines needed by later iterations. */
 static double conflict_misses(const struct cost_walk *w, const struct nest *n,
                               const struct access *a) {
   const struct machine *m = &w->tree->machine;
@@ -188,7 +188,7 @@ static double all_conflict_misses(const struct cost_walk *w, const struct nest *
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
-/* What is a little too large stays there in part. */
+/* The mean of two sizes of the cache: data that is slightly too large stays in it in part. */
 double nest_traffic(struct cost_walk *w, int stage, double cache, enum fetched by) {
   const struct nest *n = &w->nests[stage];
   if (!n->count) return 0;

@@ -8,7 +8,7 @@
 #include "cost/policy.h"
 #include "program/program_cost.h"
 
-/* ---- what is prepared ------------------------------------------------------------------------- */
+/* ---- constant-folded nests ---------------------------------------------------------------- */
 
 static int root_of(const struct loop_tree *tree, int stage) {
   const struct schedule_node *nodes = tree->schedule->nodes.data;
@@ -17,7 +17,7 @@ static int root_of(const struct loop_tree *tree, int stage) {
   return node;
 }
 
-/* Nests at the root that depend on constant inputs only are no part of a call: prepare.h. */
+/* Root nests that depend on constant inputs only are packed at load time: prepare.h. */
 static void find_prepared(struct cost_walk *w) {
   const struct loop_tree *tree = w->tree;
   bool *constant = program_constants(tree->program);
@@ -31,7 +31,7 @@ static void find_prepared(struct cost_walk *w) {
   mem_free(constant);
 }
 
-/* ---- the walk ---------------------------------------------------------------------------------- */
+/* ---- the walk ------------------------------------------------------------------------------- */
 
 static void walk_open(struct cost_walk *w, const struct loop_tree *tree,
                       const struct rates *rates) {
@@ -59,7 +59,7 @@ static void walk_close(struct cost_walk *w) {
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
-/* Seconds until what is not in the first cache has come, by where it comes from. */
+/* Seconds of the transfers into L1, by source. */
 static double fetch(struct cost_walk *w, int stage, struct cost_parts *out) {
   const struct machine *m = &w->tree->machine;
   const struct rates *r = w->rates;
@@ -94,7 +94,7 @@ static void add_parts(struct cost_parts *all, const struct cost_parts *p) {
   all->memory += p->memory;
 }
 
-/* No number of the program passes 2^62, so that none of ours is infinite. */
+/* Fails for a program with a count above 2^62, so that every predicted time is finite. */
 static canvas_status check_sizes(canvas_context *ctx, const struct loop_tree *tree) {
   struct program_cost cost;
   for (int i = 0; i < tree->count; i++)
