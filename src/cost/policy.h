@@ -208,6 +208,60 @@ POLICY_REAL(DEFAULT_BOUNDARY_INSIDE, 0.84, "of the terms",
             "if more are inside the boundary, products with 0 cost less than tiles of uneven size:"
             " so for 3x3 beyond 8x8 pixels, for 3x1 beyond 4x4", "chosen by hand");
 
+/* ---- plans of stages (default_plan.c) ---- */
+
+POLICY_INT(DEFAULT_SCALAR_CALL, 2, "cycles per operation",
+           "of a function that is called for one element at a time", "chosen by hand");
+POLICY_REAL(DEFAULT_GATHERED_ELEMENT, 0.7, "cycles per element",
+            "that a fused consumer gathers from another tensor", "chosen by hand");
+POLICY_INT(DEFAULT_SHORT_VECTOR, 4, "lanes",
+           "a shorter vector is not worth its loads", "chosen by hand");
+POLICY_INT(DEFAULT_TILE_LOOPS, 4, "loops",
+           "that a tile adds to those of its axes", "derived: two rows, vectors, a cache block");
+POLICY_INT(DEFAULT_TILE_VECTORS, 8, "vectors",
+           "of a tile: the emitter gives no more of them names", "derived: accumulators are variables");
+
+/* ---- plain schedules (schedule_default.c) ---- */
+
+POLICY_INT(DEFAULT_PLAIN_VECTOR_BYTES, 16, "bytes", "of a vector of the smallest machine: SSE",
+           "derived: x86-64 has them");
+POLICY_INT(DEFAULT_PLAIN_REGISTERS, 16, "registers", "of the smallest machine: SSE",
+           "derived: x86-64 has them");
+POLICY_INT(DEFAULT_PLAIN_L2, 1 << 20, "bytes", "of L2 of the smallest machine", "chosen by hand");
+
+/* ---- edits (default_program.c) ---- */
+
+POLICY_INT(DEFAULT_EDIT_ROUNDS, 24, "edits of a kind", "limits the time that choosing takes",
+           "chosen by hand");
+POLICY_INT(DEFAULT_CHEAP_OPERATIONS, 2, "operations", "an element-wise stage with more is not recomputed",
+           "chosen by hand");
+POLICY_INT(DEFAULT_INLINED_LOADS, 3, "loads", "a stage with more of them is not inlined",
+           "chosen by hand");
+POLICY_REAL(DEFAULT_INLINED_REPEATS, 1.01, "evaluations per element and load",
+            "an inlined stage is recomputed at padding boundaries only", "chosen by hand");
+POLICY_INT(DEFAULT_SPREAD_GROWTH, 4, "times its operands",
+           "a cheap stage of this size is inlined rather than stored, as the columns of an image",
+           "chosen by hand");
+POLICY_INT(DEFAULT_SPREAD_REPEATS, 8, "evaluations per element and load", "of such a stage, at most",
+           "chosen by hand");
+POLICY_INT(DEFAULT_PARTIAL_VECTORS, 4, "vectors", "of partial sums hide the latency of an addition",
+           "chosen by hand");
+POLICY_INT(DEFAULT_LANE_SUM_CYCLES, 20, "cycles", "of adding up the lanes of a vector",
+           "chosen by hand");
+POLICY_INT(DEFAULT_SHORT_SUM_TERMS, 8, "terms per step of the axis",
+           "fewer are not worth partial sums along an axis shorter than a vector", "chosen by hand");
+POLICY_INT(DEFAULT_UNEVEN_VECTORS, 4, "vectors",
+           "a shorter axis that is no multiple of a vector gets no partial sums", "chosen by hand");
+POLICY_REAL(DEFAULT_PARTIAL_GAIN, 0.7, "of the cycles without", "more is not worth partial sums",
+            "chosen by hand");
+POLICY_REAL(DEFAULT_UNEVEN_CYCLES, 1.2, "times the cycles",
+            "of partial sums that do not divide their axis", "chosen by hand");
+POLICY_REAL(DEFAULT_FEWER_SUMS_GAIN, 0.98, "of the cycles with more partial sums",
+            "fewer sums are taken below that", "chosen by hand");
+POLICY_REAL(DEFAULT_MERGED_GAIN, 0.95, "of the cycles without",
+            "merged rows of a product are taken below that: predictions err by as much",
+            "chosen by hand");
+
 /* clang-format on */
 
 #endif
