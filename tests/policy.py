@@ -4,7 +4,7 @@
     tests/policy.py
 
 src/cost and src/autoschedule may write -1, 0, 1, 2, and the size of an array where an enum names
-it. Every other numeric constant is a row of the table. Each row has a unit, a reason and an origin,
+it. Every other numeric constant is a row of the table. A row has a unit, a reason and an origin,
 and is used in the room that its name begins with. UNCONVERTED lists files that are not converted
 yet. Each rule is tried on planted violations first. One line `ok NAME` or `not ok NAME` per rule.
 """

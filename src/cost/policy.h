@@ -168,7 +168,7 @@ POLICY_INT(DEFAULT_CALL_OPERATIONS, 16, "operations",
 POLICY_INT(DEFAULT_DIVISION_OPERATIONS, 4, "operations",
            "of a division; a multiply-add is one", "chosen by hand");
 POLICY_REAL(DEFAULT_COLD_BRANCH_SHARE, 0.75, "of the elements",
-            "where so many take one branch of an index condition, loads of the other branch are cold",
+            "where so many take one branch of an index condition, loads of the other are cold",
             "chosen by hand");
 
 /* ---- loops over rows that several stages share (default_rows.c) ---- */
