@@ -60,7 +60,8 @@ static void emit_once(struct subject *s) {
 
 static void explain_once(struct subject *s) {
   struct buf text = {0};
-  must(schedule_explain(&ctx, s->tree, &text) == CANVAS_OK, "explain");
+  const struct rates rates = rates_likely(&s->machine);
+  must(schedule_explain(&ctx, s->tree, &rates, &text) == CANVAS_OK, "explain");
   buf_free(&text);
 }
 
@@ -97,7 +98,7 @@ static struct loop_tree *variant(struct subject *s) {
   struct loop_tree *tree;
   for (int tries = 0; tries < 40; tries++) {
     if (random_step(&ctx, &s->random, s->tree, &tree) != CANVAS_OK) continue;
-    if (!tree->open) return tree;
+    if (!tree->open_holes) return tree;
     loop_tree_free(tree);
   }
   must(loop_tree_bind(&ctx, s->program, s->schedule, &s->machine, &tree) == CANVAS_OK, "bind");

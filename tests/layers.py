@@ -124,9 +124,9 @@ def check_names(tree: Tree) -> Iterator[str]:
 def check_calls(tree: Tree) -> Iterator[str]:
     """No C files that call each other in a circle; a function may call back within its file.
 
-    The inline functions of a header NAME.h are those of NAME.c: who calls them needs that file's
-    types. Tables that a file defines for others are called by whoever names them. Not seen: a table
-    whose names a macro glues together, as kernel/ takes the families of primitive/.
+    The inline functions of a header NAME.h belong to NAME.c, as their callers need its types. A
+    file calls the tables of other files that it names. Not seen: names that a macro pastes, as in
+    the table by which kernel/ finds the families of primitive/.
     """
     sources = {
         path: without_comments(text)
@@ -232,7 +232,15 @@ def imported(node: ast.AST) -> list[str]:
     return []
 
 
-CHECKS = (check_includes, check_guards, check_names, check_calls, check_package, *rooms.CHECKS, *named_files.CHECKS)
+CHECKS = (
+    check_includes,
+    check_guards,
+    check_names,
+    check_calls,
+    check_package,
+    *rooms.CHECKS,
+    *named_files.CHECKS,
+)
 
 # For each rule trees that it must reject and one that it must let pass.
 PLANTED: dict[str, tuple[list[Tree], Tree]] = {

@@ -79,7 +79,7 @@ PLANTED: dict[str, tuple[list[Tree], Tree]] = {
             {"include/a.h": "/* NAMELESS.c */\n"},
         ],
         {
-            "src/dim/a.c": '/* See a.h, dim/a.h, docs/a.md and pass_NAME.c. */\nchar b[] = "b.c";\n',
+            "src/dim/a.c": '/* See a.h, dim/a.h, docs/a.md, pass_NAME.c. */\nchar b[] = "b.c";\n',
             "src/dim/a.h": "#include <math.h>\n",
             "docs/a.md": "of b.c",
             "python/canvas/a.py": '"""An exported kernel.py, see docs/a.md."""\nx = "b.py"\n',

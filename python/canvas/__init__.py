@@ -5,8 +5,8 @@
     pack = canvas.sample(conversion.model, image, budget="macs=0.5x")
     canvas.replace(conversion.model, pack)             # train it as any other network
 
-What is pure C (texts, costs, drawing kernels) works without torch, which is imported on first
-need.
+Functions that only need the C core (texts, costs, drawing kernels) work without torch, which is
+imported on first use.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ __all__ = [
     "tune",
 ]
 
-# What is loaded on first need, most of it because it needs torch, by the module that holds it.
+# Names that are imported on first use, mostly because they need torch, and their modules.
 _LAZY = {
     "Compiled": "nn.compiled",
     "CompiledNetwork": "inference.compiled_network",

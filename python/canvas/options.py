@@ -1,9 +1,9 @@
-"""The options of a search: one row per option, read by the command line, by `canvas.search` and
+"""The options of a search: one row per option, used by the command line, by `canvas.search` and
 by the study.
 
-A row says how a value is read, what it is by default and whether it is part of the *question*:
-options of the question (network, data, budget, ...) cannot change in a study that goes on, the
-others (how many trials, how long, how many workers) can.
+A row has the reader of the value, the default and whether the option is part of the *question*.
+Options of the question (network, data, budget, ...) cannot change when a study is continued; the
+others (trials, time limit, workers) can.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from .text import printable
 
 @dataclass(frozen=True)
 class Option:
-    """One option: `read` turns text or a Python value into the value, or raises ValueError with
-    what is expected.
+    """One option.  `read` converts text or a Python value, or raises ValueError with the expected
+    form.
     """
 
     name: str
     read: Callable[[Any], Any]
     default: Any
-    question: bool  # a study that goes on must have the same value
+    question: bool  # a study that is continued must have the same value
     metavar: str  # "" for a switch, which takes no value
     help: str
 
@@ -111,7 +111,7 @@ def read_duration(value: Any) -> float:
 
 
 def _range(value: Any) -> str:
-    """`5..12` or `7`; the core judges which numbers make sense."""
+    """`5..12` or `7`; the core checks the limits."""
     match = re.fullmatch(r"([0-9]{1,4})(?:\.\.([0-9]{1,4}))?", str(value))
     if match is None or int(match[1]) < 1 or int(match[2] or match[1]) < int(match[1]):
         raise ValueError("a range such as 5..12")
@@ -119,15 +119,15 @@ def _range(value: Any) -> str:
 
 
 def _draws(value: Any) -> str:
-    """`rules` or `paper`, then what changes it; the core judges the names and numbers."""
+    """`rules` or `paper`, then changes of it; the core checks names and numbers."""
     text = str(value)
     if not re.fullmatch(r"(rules|paper)(,[a-z_]+=[a-z0-9.]+)*", text) or len(text) > 300:
-        raise ValueError("rules or paper, and what changes it such as rules,free=0.2")
+        raise ValueError("rules or paper, with changes such as rules,free=0.2")
     return text
 
 
 def _sweep(value: Any) -> str:
-    """`0.8x,0.4x` or `900M,300M`: one MACs budget after the other; the core judges each."""
+    """`0.8x,0.4x` or `900M,300M`: MACs budgets; the core checks each."""
     words = str(value).split(",")
     if len(words) > 64 or not all(
         re.fullmatch(r"[0-9.]+(?:[eE]-?[0-9]+)?[xkMGT]?", w) for w in words
@@ -166,7 +166,7 @@ OPTIONS = (
         None,
         True,
         "NAME",
-        "resnet8, resnet18, or your own as package.module:callable (required)",
+        "resnet8, resnet18, or your own code as package.module:callable (required)",
     ),
     Option(
         "data",
@@ -183,7 +183,7 @@ OPTIONS = (
         None,
         True,
         "N",
-        "height and width that images are brought to (default: theirs; of folder: at most 64)",
+        "height and width to which images are resized (default: unchanged; of folder: at most 64)",
     ),
     Option(
         "images",
@@ -191,8 +191,7 @@ OPTIONS = (
         None,
         True,
         "N",
-        "at most so many images to train and validate on, the same share of each class "
-        "(default: all)",
+        "limit of training and validation images, the same share of each class (default: all)",
     ),
     Option(
         "normalize",
@@ -200,8 +199,8 @@ OPTIONS = (
         None,
         True,
         "yes|no",
-        "yes: mean 0 and deviation 1 per channel over the training images (default: yes for "
-        "photographs)",
+        "yes: scale to mean 0 and standard deviation 1 per channel over the training images "
+        "(default: yes for photographs)",
     ),
     Option(
         "flip",
@@ -217,7 +216,7 @@ OPTIONS = (
         None,
         True,
         "N",
-        "pixels by which training images are shifted at most (default: 1/8 of the side for "
+        "largest random shift of training images, in pixels (default: 1/8 of the side for "
         "photographs, else 0)",
     ),
     Option(
@@ -226,10 +225,10 @@ OPTIONS = (
         None,
         True,
         "BUDGET",
-        "most MACs and params of the layers replaced: macs=0.5x,params=0.5x, macs=900M, "
-        "macs=0.2x..0.5x, params=none; what is not named is 1.0x (default: macs=0.5x); "
-        "latency=0.5x: no more than half of their time as native code, measured before a find "
-        "is trained",
+        "limits of MACs and params, relative to the replaced layers (macs=0.5x,params=0.5x) or "
+        "absolute (macs=900M); also macs=0.2x..0.5x, params=none; a quantity that is not named is "
+        "limited to 1.0x (default: macs=0.5x); latency=0.5x: limit of their time as native code, "
+        "measured before a find is trained",
     ),
     Option(
         "budget_sweep",
@@ -237,7 +236,7 @@ OPTIONS = (
         None,
         True,
         "LIST",
-        "several MACs budgets by turns, such as 0.8x,0.6x,0.4x,0.2x; --budget may name the params",
+        "MACs budgets, used in turn, such as 0.8x,0.6x,0.4x,0.2x; --budget may limit params",
     ),
     Option(
         "width",
@@ -253,8 +252,8 @@ OPTIONS = (
         40,
         False,
         "N",
-        "new kernels to train, at least to the first rung; pruned and failed ones included, "
-        "rejected ones not; so many for each budget of a sweep",
+        "new kernels to train, at least to the first rung, for each budget of a sweep; pruned and "
+        "failed ones count, rejected ones do not",
     ),
     Option("epochs", _whole(1, 10_000), 6, True, "N", "epochs of each training"),
     Option(
@@ -263,8 +262,8 @@ OPTIONS = (
         "evolve",
         True,
         "evolve|random",
-        "where new kernels come from; evolve: the first are drawn, then most are made from the "
-        "best by mutation and crossover; random: each is drawn",
+        "evolve: draw the first kernels, then make most from the best by mutation and crossover; "
+        "random: draw each",
     ),
     Option(
         "start",
@@ -272,7 +271,7 @@ OPTIONS = (
         "random",
         True,
         "random|known",
-        "the first parents of --strategy evolve; random: draws; known: the controls",
+        "first parents of --strategy evolve; random: drawn kernels; known: the controls",
     ),
     Option(
         "random_share",
@@ -280,7 +279,7 @@ OPTIONS = (
         0.2,
         True,
         "SHARE",
-        "share of the new kernels that --strategy evolve goes on drawing, to compare with",
+        "share of new kernels that --strategy evolve draws at random, as a comparison",
     ),
     Option("batch_size", _whole(2, 65_536), 64, True, "N", "images per training step"),
     Option(
@@ -289,7 +288,7 @@ OPTIONS = (
         None,
         False,
         "TIME",
-        "for everything, timing and table included: 90s, 10m, 1.5h (default: none)",
+        "limit of the whole search, with timing and table: 90s, 10m, 1.5h (default: none)",
     ),
     Option(
         "train_limit",
@@ -297,8 +296,8 @@ OPTIONS = (
         None,
         False,
         "TIME",
-        "processor time of one training (default: six times the unchanged network's, at least "
-        "30s); one that hangs ends after ten times that by the clock",
+        "limit of processor time of one training (default: six times the unchanged network's, at "
+        "least 30s); a training also ends after ten times that in wall-clock time",
     ),
     Option(
         "seed",
@@ -306,7 +305,7 @@ OPTIONS = (
         1,
         True,
         "N",
-        "draws, first weights and order of images follow from it",
+        "seed of draws, initial weights and order of images",
     ),
     Option(
         "primitives",
@@ -314,8 +313,8 @@ OPTIONS = (
         None,
         True,
         "RANGE",
-        "primitives per kernel drawn, and at most so many in a child (default: 3..8, with --draws "
-        "paper 5..12)",
+        "primitives per drawn kernel; the upper bound also holds for children (default: 3..8, "
+        "with --draws paper 5..12)",
     ),
     Option(
         "groups", _whole(1, 65_536), None, True, "N", "value of G in every kernel (default: drawn)"
@@ -327,7 +326,7 @@ OPTIONS = (
         True,
         "reach|none",
         "reach: a kernel must see neighbours along both spatial axes and mix all channels with "
-        "weights; none: anything goes",
+        "weights; none: no condition",
     ),
     Option(
         "norm",
@@ -335,8 +334,8 @@ OPTIONS = (
         "batch",
         True,
         "batch|none",
-        "batch: a BatchNorm after every weight inside a kernel, in finds and controls alike; "
-        "none: kernels as they are",
+        "batch: add a BatchNorm after every weight inside a kernel, in finds and controls; "
+        "none: add none",
     ),
     Option(
         "memory_format",
@@ -344,8 +343,8 @@ OPTIONS = (
         "auto",
         True,
         "FORMAT",
-        "contiguous or channels_last; auto: whichever three training steps of each network are "
-        "faster in, timed once and stored (with --deterministic contiguous)",
+        "contiguous, channels_last, or auto: the faster one for each network, measured once in "
+        "three training steps and stored (with --deterministic: contiguous)",
     ),
     Option(
         "draws",
@@ -353,8 +352,8 @@ OPTIONS = (
         "rules",
         True,
         "rules|paper",
-        "how kernels are drawn; rules: without what is mostly poor, a tenth of them free of that; "
-        "paper: as published; docs/kernel.md lists what changes either, as in rules,free=0.2",
+        "distribution of drawn kernels; rules: nine tenths keep rules against kernels that are "
+        "usually poor; paper: as published; docs/kernel.md lists changes such as rules,free=0.2",
     ),
     Option(
         "policy",
@@ -362,9 +361,9 @@ OPTIONS = (
         "paper",
         True,
         "paper|spatial|all",
-        "which convolutions are replaced; paper: all standard ones but the first, and but "
-        "those on images of one pixel; spatial: of those only the ones larger than 1x1; all: "
-        "paper, and those on one pixel",
+        "which convolutions are replaced; paper: all standard ones except the first and those on "
+        "images of one pixel; spatial: of these, only windows larger than 1x1; all: paper, and "
+        "also those on one pixel",
     ),
     Option(
         "prune",
@@ -372,9 +371,9 @@ OPTIONS = (
         "rungs",
         True,
         "rungs|macs|paper|none",
-        "rungs: a third of the epochs, for the best third all, for the best third of these all "
-        "again from a second seed; else stop a training that lags behind the best curve; macs: of "
-        "the finds with no more MACs; paper: of all finds; none: never",
+        "rungs: train all finds for a third of the epochs, the best third for all epochs, and the "
+        "best third of these again from a second seed; macs: stop a training that lags behind the "
+        "best curve of the finds with no more MACs; paper: of all finds; none: never stop",
     ),
     Option(
         "pretests",
@@ -390,17 +389,17 @@ OPTIONS = (
         6,
         True,
         "L",
-        "what is tried next, and verdicts, depend on what was tried up to L before alone, so that "
-        "any number of workers gives the same search; at most L trainings run at a time",
+        "each decision uses the results of trials up to L before it only, so that the search is "
+        "the same with any number of workers; at most L trainings run at a time",
     ),
-    Option("grace", _whole(0, 10_000), 2, True, "N", "first epochs that are never judged"),
+    Option("grace", _whole(0, 10_000), 2, True, "N", "first epochs without any pruning"),
     Option(
         "latency_batch",
         _whole(1, 4096),
         1,
         False,
         "N",
-        "images per forward when latency is taken",
+        "batch size of latency measurements",
     ),
     Option(
         "finalists",
@@ -408,8 +407,8 @@ OPTIONS = (
         1,
         False,
         "K",
-        "the most accurate K finds (of each budget) are trained again, like the controls, and "
-        "scored on the test split; 0: no finals",
+        "number of finds (for each budget) that are trained again, like the controls, and scored "
+        "on the test split, most accurate first; 0: no finals",
     ),
     Option(
         "final_epochs",
@@ -417,7 +416,7 @@ OPTIONS = (
         None,
         False,
         "N",
-        "epochs of those trainings (default: as --epochs)",
+        "epochs of the trainings of --finalists (default: that of --epochs)",
     ),
     Option(
         "final_seeds",
@@ -425,7 +424,7 @@ OPTIONS = (
         3,
         False,
         "N",
-        "seeds that each of them is trained from, none of which the search has used",
+        "number of seeds for each training of --finalists, different from those of the search",
     ),
     Option(
         "objectives",
@@ -433,7 +432,7 @@ OPTIONS = (
         "latency,macs",
         False,
         "LIST",
-        "what the front weighs against accuracy: latency, macs, params",
+        "objectives of the Pareto front beside accuracy: latency, macs, params",
     ),
     Option(
         "pick",
@@ -441,8 +440,8 @@ OPTIONS = (
         "fastest within 1.0",
         False,
         "RULE",
-        "the row to take: fastest, fewest-macs, fewest-params or most-accurate, within so many "
-        "points of the unchanged network's accuracy",
+        "rule for the picked row: fastest, fewest-macs, fewest-params or most-accurate, of those "
+        "within the given points of the unchanged network's accuracy",
     ),
     Option(
         "latency",
@@ -450,8 +449,8 @@ OPTIONS = (
         "native",
         False,
         "native|torch",
-        "native: time every network as native code of the whole network, too (docs/networks.md), "
-        "where there is a C compiler; torch: as PyTorch runs it alone",
+        "native: also time every network as native code (docs/networks.md), if there is a C "
+        "compiler; torch: time PyTorch only",
     ),
     Option(
         "compile",
@@ -459,9 +458,9 @@ OPTIONS = (
         "yes",
         False,
         "yes|unchanged|no",
-        "yes: time the unchanged network and the finalists under torch.compile too, and quote "
-        "the fastest; unchanged: the unchanged network alone, whose fastest engine all speed-ups "
-        "are against",
+        "yes: also time the unchanged network and the finalists under torch.compile, and report "
+        "the fastest engine; unchanged: only the unchanged network, whose fastest engine is the "
+        "reference of all speed-ups",
     ),
     Option(
         "deterministic",
@@ -477,7 +476,7 @@ OPTIONS = (
         min(2, os.cpu_count() or 1),
         False,
         "N",
-        "trainings at a time, one thread each (default: 2, or 1 on a single core)",
+        "parallel trainings, one thread each (default: 2, or 1 on a single core)",
     ),
 )
 
@@ -485,10 +484,9 @@ BY_NAME = {option.name: option for option in OPTIONS}
 
 
 def read_options(given: Mapping[str, Any]) -> dict[str, Any]:
-    """All options with their values: what is given (None = not given) is read, the rest is
-    default.
+    """All options with their values: given ones (not None) converted, the others default.
 
-    Raises CanvasError with one message that names the flag, the value and what is expected.
+    Raises CanvasError with one message that names the option, the value and the expected form.
     """
     for name in given:
         if name not in BY_NAME:
@@ -505,7 +503,7 @@ def read_options(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def stored_options(text: str) -> dict[str, Any]:
-    """The options that a study stores as JSON; one that an older canvas did not know is default.
+    """The options that a study stores as JSON; options that it lacks are default.
 
     Raises CanvasError with one message where the text is damaged.
     """
@@ -528,7 +526,7 @@ def json_object(text: Any) -> dict[str, Any]:
 
 
 def budgets(options: Mapping[str, Any]) -> list[str]:
-    """The budgets of a search in the core's spelling: one, or those of the sweep."""
+    """The budgets of a search in the syntax of the core: one, or those of the sweep."""
     budget, sweep = _without_latency(options["budget"]), options.get("budget_sweep")
     if sweep is None:
         return [budget or "macs=1.0x"]
@@ -547,8 +545,8 @@ def _without_latency(budget: str | None) -> str:
 
 
 def latency_limit(options: Mapping[str, Any]) -> float | None:
-    """What the layers replaced may take, as a share of the time of the convolutions there; None
-    where the budget does not name the latency.
+    """The latency limit of the replaced layers, relative to the time of their convolutions; None
+    if the budget has none.
     """
     parts = [part for part in (options["budget"] or "").split(",") if _LATENCY.match(part)]
     if not parts:
@@ -556,7 +554,7 @@ def latency_limit(options: Mapping[str, Any]) -> float | None:
     match = re.fullmatch(r"\s*latency\s*=\s*([0-9]{1,3}(?:\.[0-9]{1,6})?)x\s*", parts[0])
     if len(parts) > 1 or not match or float(match[1]) == 0:
         raise CanvasError(
-            "--budget takes one share of the time of the layers replaced, such as latency=0.5x, "
+            "--budget takes one latency, relative to the replaced layers, such as latency=0.5x, "
             f"not '{printable(_cut(','.join(parts)))}'"
         )
     return float(match[1])
@@ -581,9 +579,7 @@ def _cut(text: str, most: int = 60) -> str:
 def changed(
     old: Mapping[str, Any], new: Mapping[str, Any], rows: Sequence[Option] = OPTIONS
 ) -> str:
-    """What differs between two questions, as `--epochs 3 instead of 6`; "" when they are the
-    same.
-    """
+    """The differences of two questions, such as `--epochs 3 instead of 6`, or ""."""
     differences = []
     for option in rows:
         was, is_now = old.get(option.name, option.default), new.get(option.name)

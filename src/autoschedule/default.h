@@ -66,6 +66,7 @@
 #define CANVAS_AUTOSCHEDULE_DEFAULT_H
 
 #include "bind/loop_tree.h"
+#include "cost/policy.h"
 
 enum { DEFAULT_LOADS = 12 };
 
@@ -228,10 +229,7 @@ void default_clear_cache(void); /* for tests and timings */
 
 /* ---- default_plan.c: the plan of each stage ---- */
 
-/* A tile is transposed in registers from so many rows on, and with vectors of so many lanes. */
-enum { DEFAULT_TRANSPOSED_ROWS = 4, DEFAULT_TRANSPOSED_LANES = 8 };
-
-/* The rows are a part of a vector, or whole vectors. */
+/* Whether a tile with so many rows can be transposed in registers: they are a part of a vector, or whole vectors. */
 static inline bool default_may_transpose(int64_t rows, int lanes) {
   return rows >= DEFAULT_TRANSPOSED_ROWS && (rows <= lanes || rows % lanes == 0);
 }

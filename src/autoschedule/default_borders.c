@@ -46,7 +46,7 @@ static int padded_image(const struct program *p, int stage, const bool *constant
   const struct program_tensor *t = &p->tensors.data[stage];
   const struct px_node *n = &p->nodes.data[t->body];
   if (t->is_input || t->reducer != REDUCE_SUM || n->op != PX_MUL) return NOTHING;
-  bool few = default_terms(t) <= DEFAULT_FEW;
+  bool few = default_terms(t) <= DEFAULT_SHORT_REDUCTION;
   for (int i = 0; i < 2; i++) {
     const struct px_node *image = &p->nodes.data[n->arg[i]];
     const struct px_node *weight = &p->nodes.data[n->arg[!i]];
@@ -60,7 +60,7 @@ static int padded_image(const struct program *p, int stage, const bool *constant
 
 static struct program *without_padding(const struct editor *e, int stage, int image) {
   const struct program *p = program_of(e);
-  char text[3 * PROGRAM_NAME], name[PROGRAM_NAME];
+  char text[EDIT_TEXT], name[PROGRAM_NAME];
   const char *sum = p->tensors.data[stage].name;
   struct program *open = NULL;
   if (image != OPEN) {

@@ -1,9 +1,10 @@
-/* What a sketch wants of the stage that takes most, and the kinds of tiles that it may want: see default.h. */
+/* Constraints of sketches on the stage with most work, and the kinds of tiles that a sketch may
+ * name. A kind is a vector axis, the steps of its inner loop, and up to two axes with rows. */
 #include <string.h>
 
 #include "autoschedule/default_chooser.h"
 
-/* Terms of a stage, or its elements where nothing is summed. */
+/* Terms of a reduction, or elements of an element-wise stage. */
 static double work_of(const struct program *p, int stage) {
   const struct program_tensor *t = &p->tensors.data[stage];
   double points = 1;
@@ -25,6 +26,7 @@ int default_constrained_stage(const struct program *p, const bool *needed) {
 
 /* ---- kinds of tiles ---- */
 
+/* The kind of a tile. */
 static void kind_of(const struct default_facts *f, const struct default_tile *tile,
                     struct default_constraint *out) {
   int rows = 0;
@@ -41,16 +43,16 @@ static bool same_kind(const struct default_constraint *a, const struct default_c
 }
 
 bool default_meets_constraint(const struct default_facts *f, const struct default_tile *tile,
-                              const struct default_constraint *wish) {
+                              const struct default_constraint *constraint) {
   struct default_constraint kind;
-  if (!wish->tile) return true;
+  if (!constraint->tile) return true;
   kind_of(f, tile, &kind);
-  return same_kind(&kind, wish);
+  return same_kind(&kind, constraint);
 }
 
 bool chooser_meets_constraint(const struct chooser *c) {
-  const struct default_constraint *wish = c->options.constraint;
-  return !wish || default_meets_constraint(c->f, &c->now, wish);
+  const struct default_constraint *constraint = c->options.constraint;
+  return !constraint || default_meets_constraint(c->f, &c->now, constraint);
 }
 
 void chooser_keep_candidate(struct chooser *c) {
@@ -58,9 +60,9 @@ void chooser_keep_candidate(struct chooser *c) {
   struct default_constraint kind;
   kind_of(c->f, &c->now, &kind);
   for (int i = 0; i < all->count; i++) {
-    struct default_candidate *w = &all->data[i];
-    if (!same_kind(&w->constraint, &kind)) continue;
-    if (c->now.cycles < w->cycles) w->cycles = c->now.cycles;
+    struct default_candidate *known = &all->data[i];
+    if (!same_kind(&known->constraint, &kind)) continue;
+    if (c->now.cycles < known->cycles) known->cycles = c->now.cycles;
     return;
   }
   VEC_PUSH(all, ((struct default_candidate){kind, c->now.cycles}));

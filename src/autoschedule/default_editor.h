@@ -5,6 +5,8 @@
 
 #include "autoschedule/default.h"
 
+enum { EDIT_TEXT = 4 * PROGRAM_NAME }; /* bytes of an edit with up to three names and a number */
+
 struct editor {
   struct program *p; /* the edited program, owned; NULL: no edit yet */
   const struct program *given;

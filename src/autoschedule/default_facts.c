@@ -9,6 +9,7 @@
 #include "autoschedule/default.h"
 #include "cost/policy.h"
 #include "program/affine.h"
+#include "program/program_cost.h"
 
 void default_row_major(const struct program_tensor *t, struct default_layout *out) {
   for (int i = 0; i < t->rank; i++) {
@@ -162,7 +163,7 @@ static uint32_t axes_below(const struct program *p, int expr) {
   const struct px_node *n = &p->nodes.data[expr];
   if (n->sort == PX_INDEX) return px_axes(p, expr);
   uint32_t axes = 0;
-  for (int i = 0; i < 3; i++)
+  for (int i = 0; i < PX_ARGS; i++)
     if (n->arg[i] >= 0) axes |= axes_below(p, n->arg[i]);
   return axes;
 }
@@ -181,7 +182,7 @@ static uint32_t non_monotone_below(const struct program *p, int expr) {
     return axes_found;
   }
   if (n->op == PX_EQ || n->op == PX_NE) return axes_below(p, expr);
-  for (int i = 0; i < 3; i++)
+  for (int i = 0; i < PX_ARGS; i++)
     if (n->arg[i] >= 0) axes_found |= non_monotone_below(p, n->arg[i]);
   return axes_found;
 }
@@ -235,7 +236,7 @@ static void walk(struct walk *w, int expr) {
     w->f->non_monotone |= unresolved_below(w->f, n->arg[0], non_monotone_below);
   }
   int cold_arg = cold_branch(w->f, n);
-  for (int i = 0; i < 3; i++) {
+  for (int i = 0; i < PX_ARGS; i++) {
     bool cold = w->cold;
     w->cold = cold || (n->arg[i] >= 0 && (n->arg[i] == w->beyond || n->arg[i] == cold_arg));
     if (n->arg[i] >= 0) walk(w, n->arg[i]);
@@ -326,7 +327,8 @@ bool default_flat_axis(const struct default_facts *f, int first) {
 /* ---- vector axis and rows ---- */
 
 int default_lanes(const struct program_tensor *t, const struct machine *machine) {
-  return machine->vector_bytes / (t->dtype == PROGRAM_F64 ? 8 : 4);
+  return machine->vector_bytes /
+         program_dtype_bytes(t->dtype == PROGRAM_F64 ? PROGRAM_F64 : PROGRAM_F32);
 }
 
 bool default_is_unit_stride(const struct default_facts *f, int axis) {

@@ -48,7 +48,7 @@ static int find_operand(const struct default_facts *f, int expr, int *skip) {
   const struct default_load *l = load >= 0 ? load_at(f, load) : NULL;
   if (l) return is_worth_buffer(f, l) && (*skip)-- == 0 ? expr : -1;
   if (n->op == PX_LOAD || n->sort == PX_INDEX) return -1;
-  for (int i = 0; i < 3; i++) {
+  for (int i = 0; i < PX_ARGS; i++) {
     int found = n->arg[i] >= 0 ? find_operand(f, n->arg[i], skip) : -1;
     if (found >= 0) return found;
   }

@@ -49,7 +49,7 @@ static struct rows rows_open(const struct program *p, const struct machine *mach
 static bool pays(const struct rows *r, const struct default_facts *f) {
   int64_t size = f->t->axes[r->count].size, lanes = default_lanes(f->t, r->machine);
   int64_t waste = up(size, lanes) * lanes - size;
-  bool functions = !r->ignores_functions && f->operations >= DEFAULT_CALLS;
+  bool functions = !r->ignores_functions && f->operations >= DEFAULT_HEAVY_OPERATIONS;
   bool chained =
       functions || (r->reducers > 1 && r->machine->vector_bytes <= DEFAULT_ODD_NARROW_BYTES);
   if (size % lanes == 0 || size < (chained ? DEFAULT_ODD_CHAINED : DEFAULT_ODD_SHORTEST) * lanes)
@@ -104,8 +104,9 @@ static void put_stage(const struct rows *r, int stage, struct buf *out) {
   }
   default_facts(r->p, stage, r->layout, &f);
   const struct program_axis *a = &t->axes[r->count];
-  int64_t steps = default_lanes(t, r->machine) *
-                  (f.operations >= DEFAULT_CALLS ? DEFAULT_ODD_FUNCTIONS : DEFAULT_ODD_WHOLE);
+  int64_t steps =
+      default_lanes(t, r->machine) *
+      (f.operations >= DEFAULT_HEAVY_OPERATIONS ? DEFAULT_ODD_FUNCTIONS : DEFAULT_ODD_WHOLE);
   bool split = a->size > steps;
   if (split)
     buf_printf(out, "%s_o, %s_v:%lld:peel:vec =>\n        ", name, name, (long long)steps);

@@ -1,5 +1,10 @@
-/* The order of a tile's loops, and what else follows once the tile is chosen: panels, windows that are
- * unrolled, copies across the lanes. See default.h.
+/* The order of the loops of a stage's best tile, and what follows from it: packed panels, unrolled
+ * windows, copies by cache lines, panels that are streamed from memory.
+ *
+ * Own axes stand in this order, the outermost first: a buffered producer's axes, axes that bound a
+ * reduction, batch axes, images around cache blocks, the cache block, strips, rows, the vector
+ * axis. Of reductions the one with the largest stride is outermost, but windows stand outside of
+ * long axes.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -7,31 +12,16 @@
 #include "autoschedule/default_chooser.h"
 #include "program/program_cost.h"
 
-enum {
-  SHORT = 9, /* steps of a reduction axis that may be unrolled ... */
-  FEW =
-      64, /* ... of all of them, of a sum that loads of its own rows bind, and not those of others */
-  MOST_UNROLLED = 9, /* ... of all of them together, into DEFAULT_STATEMENTS at most */
-  LINE = 16,         /* elements of a line */
-  COPIED = 4,        /* cycles of an element that is packed, in the first place ... */
-  SMALL = 4096,      /* elements that are not worth packing */
-  MANY_LINES = 32,   /* that vectors write by turns */
-  NEAR = 256,        /* bytes of what is fetched ahead of what lies before it */
-  ACROSS = 8,        /* cycles of a line of a page of its own */
-  WORTH = 8,         /* vectors of a tile that a loop of few steps may be around */
-  AT_ONCE = 2,       /* panels that are read from memory at once */
-  OFTEN = 3          /* times that rows of a copy repeat, where they leave a rest */
-};
-
-static double bytes_of_load(const struct chooser *c, const struct default_load *l) {
+/* Bytes of the load that the stage reads. */
+static double load_bytes(const struct chooser *c, const struct default_load *l) {
   double bytes = chooser_bytes(c, l);
   for (int i = 0; i < c->f->t->rank + c->f->t->reductions; i++)
     if (l->depends_on >> i & 1) bytes *= (double)c->f->t->axes[i].size;
-  double all = chooser_load_of(c, l)->all;
+  double all = chooser_load_of(c, l)->tensor_bytes;
   return bytes < all ? bytes : all;
 }
 
-/* By the steps of an axis along which it stands still. */
+/* The load does not depend on some own axis other than the vector axis. */
 static bool is_used_again(const struct chooser *c, const struct default_load *l) {
   for (int i = 0; i < c->f->t->rank; i++)
     if (i != c->best.vector_axis && !(l->depends_on >> i & 1) && c->f->t->axes[i].size > 1)
@@ -39,9 +29,9 @@ static bool is_used_again(const struct chooser *c, const struct default_load *l)
   return false;
 }
 
-/* Steps of own axes along which a panel is another one and rows are the same, as lines of an image in `[c, h, w]` are:
- * one panel is used while these stand still. */
-static double panels_apart(const struct chooser *c, const struct default_load *panel) {
+/* Steps of own axes that select another panel but not other rows, as image lines in `[c, h, w]`:
+ * one panel is used between two steps of these axes. Few registers only. */
+static double panel_only_steps(const struct chooser *c, const struct default_load *panel) {
   double steps = 1;
   for (int i = 0; i < c->f->t->rank && chooser_has_few_registers(c); i++) {
     bool same = panel->depends_on >> i & 1 && i != c->best.vector_axis && c->best.rows[i] == 1;
@@ -53,17 +43,17 @@ static double panels_apart(const struct chooser *c, const struct default_load *p
   return steps;
 }
 
-/* Bytes of what moves with the lanes (the panels) and of the rest (the rows). */
-static void weigh(const struct chooser *c, double *panels, double *rows) {
+/* Bytes of the loads along the vector axis (panels), and of the other ones (rows). */
+static void operand_bytes(const struct chooser *c, double *panels, double *rows) {
   int v = c->best.vector_axis;
   *panels = *rows = 0;
   for (int i = 0; i < c->f->loads; i++) {
     const struct default_load *l = &c->f->load[i];
-    bool still = v < 0 || !(l->depends_on >> v & 1) || (l->block[v] && !l->stride[v]);
-    if (still)
-      *rows += bytes_of_load(c, l);
+    bool row = v < 0 || !(l->depends_on >> v & 1) || (l->block[v] && !l->stride[v]);
+    if (row)
+      *rows += load_bytes(c, l);
     else if (is_used_again(c, l))
-      *panels += bytes_of_load(c, l) / panels_apart(c, l);
+      *panels += load_bytes(c, l) / panel_only_steps(c, l);
   }
 }
 
@@ -72,15 +62,15 @@ static enum chooser_windows windows_of(const struct chooser *c) {
   return c->options.constraint ? WINDOWS_IN_ROWS : chooser_windows(&best);
 }
 
-/* Where the loop over blocks of lanes stands: outside the rows' loops, in them, or in two parts. All
- * panels fit into half of L2: in them. The rows fit: outside, and each panel comes once. Neither does: as
- * many panels as fit stay for all rows. */
-static bool lanes_outside(struct chooser *c) {
+/* Whether blocks of the vector axis are outside of the rows' loops. If all panels fit into half of
+ * L2, they are inside. If the rows fit, they are outside, and each panel is loaded once. If neither
+ * fits, as many panels as fit stay in L2 for all rows: a cache block. */
+static bool is_vector_axis_outside(struct chooser *c) {
   double panels, rows, half = (double)c->machine->l2 / 2;
   if (c->best.vector_axis < 0 || c->f->reduction == 1) return false;
   int64_t count = up(c->f->t->axes[c->best.vector_axis].size, c->best.steps);
   if (windows_of(c) == WINDOWS_IN_BLOCKS) return true;
-  weigh(c, &panels, &rows);
+  operand_bytes(c, &panels, &rows);
   if (panels <= half || count < 2) return false;
   if (rows <= half) return true;
   int64_t fit = (int64_t)(half / (panels / (double)count));
@@ -103,11 +93,11 @@ static uint32_t axes_of_load(const struct default_facts *f, const struct default
   return axes;
 }
 
-/* The axes that a stage has in common which is computed for a block of rows. */
+/* The axes that the stage shares with a producer that the constraint buffers per block of rows. */
 static uint32_t buffered_axes(const struct chooser *c) {
-  const struct default_constraint *wish = c->options.constraint;
-  for (int i = 0; wish && wish->buffer[0] && i < c->f->loads; i++)
-    if (!strcmp(c->f->p->tensors.data[c->f->load[i].tensor].name, wish->buffer))
+  const struct default_constraint *constraint = c->options.constraint;
+  for (int i = 0; constraint && constraint->buffer[0] && i < c->f->loads; i++)
+    if (!strcmp(c->f->p->tensors.data[c->f->load[i].tensor].name, constraint->buffer))
       return axes_of_load(c->f, &c->f->load[i]);
   return 0;
 }
@@ -116,7 +106,8 @@ static bool has_tiles(const struct chooser *c, int axis) {
   return axis != c->best.vector_axis && c->f->t->axes[axis].size > c->best.rows[axis];
 }
 
-/* Bands: the last axis of tiles that has tiles of another one inside, one row each; -1. */
+/* The axis of bands: the last one with tiles that has tiles of another axis inside, one row each;
+ * -1. */
 static int band_axis(struct chooser *c) {
   int inner = c->f->t->rank - 1;
   while (inner >= 0 && !has_tiles(c, inner)) inner--;
@@ -128,26 +119,27 @@ static int band_axis(struct chooser *c) {
   return axis;
 }
 
-/* The axis whose tiles come in blocks, outside all others: what a wish says, or what is best; -1. */
-static int outside(struct chooser *c) {
-  const struct default_constraint *wish = c->options.constraint;
-  enum default_blocks blocks = wish ? wish->blocks : BLOCKS_FORMULA;
-  uint32_t with = buffered_axes(c);
-  if (blocks == BLOCKS_FORMULA) return lanes_outside(c) ? c->best.vector_axis : -1;
+/* The axis whose cache block is outermost: of the constraint, or the best one; -1. */
+static int outermost_block_axis(struct chooser *c) {
+  const struct default_constraint *constraint = c->options.constraint;
+  enum default_blocks blocks = constraint ? constraint->blocks : BLOCKS_FORMULA;
+  uint32_t buffered = buffered_axes(c);
+  if (blocks == BLOCKS_FORMULA) return is_vector_axis_outside(c) ? c->best.vector_axis : -1;
   if (c->best.vector_axis >= 0 && c->f->t->axes[c->best.vector_axis].size > c->best.steps)
     c->best.block_axis = c->best.vector_axis;
   if (blocks == BLOCKS_ROWS) c->best.block_axis = -1;
   if (blocks == BLOCKS_BANDS) c->best.block_axis = band_axis(c);
   for (int i = 0; i < c->f->t->rank && blocks == BLOCKS_ROWS; i++) {
     int at = c->best.block_axis;
-    if (has_tiles(c, i) && (with ? with >> i & 1 && (at < 0 || c->best.rows[at] == 1) : at < 0))
-      c->best.block_axis = i;
+    bool replaces = buffered ? buffered >> i & 1 && (at < 0 || c->best.rows[at] == 1) : at < 0;
+    if (has_tiles(c, i) && replaces) c->best.block_axis = i;
   }
   return c->best.block_axis;
 }
 
-/* What is not contiguous along axis v, nor stands still, is so along this one; -1. */
-static int read_along(const struct chooser *c, int v) {
+/* The axis along which a load that is neither contiguous nor invariant along v is contiguous;
+ * -1. */
+static int contiguous_read_axis(const struct chooser *c, int v) {
   for (int i = 0; i < c->f->loads; i++) {
     const int64_t *stride = c->f->load[i].stride;
     if (stride[v] == 0 || stride[v] == 1) continue;
@@ -157,15 +149,15 @@ static int read_along(const struct chooser *c, int v) {
   return -1;
 }
 
-/* Of a stage without a reduction, what it gathers is contiguous along this axis: the lines that one
- * vector touches are used by the next ones; -1. */
-static int gathered_along(const struct chooser *c) {
+/* Element-wise stages: the axis along which their gathered load is contiguous, so that the next
+ * vectors use its cache lines; -1. */
+static int gather_axis(const struct chooser *c) {
   if (c->f->reduction > 1 || c->f->t->rank == 0) return -1;
-  return read_along(c,
-                    c->best.vector_axis < 0 ? c->f->order[c->f->t->rank - 1] : c->best.vector_axis);
+  return contiguous_read_axis(
+      c, c->best.vector_axis < 0 ? c->f->order[c->f->t->rank - 1] : c->best.vector_axis);
 }
 
-/* A copy goes through what it reads in the order in which it lies there. */
+/* A copy reads its input in the order of memory. */
 static void order_copy(struct chooser *c) {
   const struct default_load *l = &c->f->load[0];
   int *order = c->best.order;
@@ -179,8 +171,8 @@ static void order_copy(struct chooser *c) {
     }
 }
 
-/* Blocks of lanes come again for each step of the first axis, as for each image of many, where that is less than all
- * rows again for each of the blocks. */
+/* The first axis, as a batch axis, stands around blocks of the vector axis: its steps reload all
+ * panels, which is less than to reload all rows for each block. */
 static bool is_around_blocks(struct chooser *c, int axis, int first) {
   int v = c->best.vector_axis;
   if (first != v || v < 0 || axis == v || c->options.constraint || c->best.bands) return false;
@@ -189,98 +181,131 @@ static bool is_around_blocks(struct chooser *c, int axis, int first) {
   int64_t steps = c->f->t->axes[axis].size;
   if (steps == 1 || c->best.rows[axis] > 1) return false;
   double panels, rows;
-  weigh(c, &panels, &rows);
+  operand_bytes(c, &panels, &rows);
   double blocks = (double)up(c->f->t->axes[v].size, c->best.steps) / (double)c->best.cache_block;
   return rows > (double)c->machine->l2 && rows + (double)steps * panels < blocks * rows;
 }
 
-/* Windows go through images one after the other ... */
+/* Windows that leave the order of rows take one image after the other. */
 static bool is_around_windows(const struct chooser *c, int axis, enum chooser_windows windows) {
   if (windows == WINDOWS_IN_ROWS) return false;
   struct chooser best = chooser_of_best(c);
   return chooser_counts_images(&best, axis);
 }
 
-/* ... and through each of them in strips as wide as a tile. */
+/* The axis across strips of windows. */
 static bool is_strip(const struct chooser *c, int axis, enum chooser_windows windows) {
   return windows == WINDOWS_IN_STRIPS && axis != c->best.vector_axis && c->best.rows[axis] > 1;
 }
 
-/* Elements from one step of the axis to the next one, on the whole. */
+/* Average elements from one step of the axis to the next one. */
 static int64_t step_along(const struct default_load *l, int axis) {
   return l->block[axis] ? l->jump[axis] / l->block[axis] : l->stride[axis];
 }
 
-/* Rows of the products along the axis are parts of few lines that follow each other, as groups of channels in `[h, w,
- * g, c]` are: those of one product alone are not fetched ahead. */
-static bool is_in_rows(const struct chooser *c, int axis) {
+/* Rows of products along the axis are adjacent parts of cache lines, as groups of channels in `[h,
+ * w, g, c]`: hardware does not prefetch those of one product alone. */
+static bool shares_lines(const struct chooser *c, int axis) {
   for (int i = 0; i < c->f->loads; i++) {
     const struct default_load *l = &c->f->load[i];
     int64_t bytes = chooser_bytes(c, l), step = step_along(l, axis) * bytes;
-    bool around = false;
-    if (l->depends_on >> c->best.vector_axis & 1 || step <= 0 || step > NEAR) continue;
+    bool other = false;
+    if (l->depends_on >> c->best.vector_axis & 1 || step <= 0 || step > DEFAULT_ADJACENT_BYTES)
+      continue;
     for (int j = 0; j < c->f->t->rank; j++)
-      around = around || (c->f->t->axes[j].size > 1 && l->stride[j] * bytes > step);
-    if (around && bytes_of_load(c, l) > (double)c->machine->l1) return true;
+      other = other || (c->f->t->axes[j].size > 1 && l->stride[j] * bytes > step);
+    if (other && load_bytes(c, l) > (double)c->machine->l1) return true;
   }
   return false;
 }
 
-/* The axis of many products, which have nothing in common. */
-static bool counts_products(const struct chooser *c, int axis) {
+/* A batch axis: every load depends on it. Not outermost if its steps share cache lines and panels
+ * fit into half of L2. */
+static bool is_batch_axis(const struct chooser *c, int axis) {
   double panels, rows;
   if (axis == c->best.vector_axis || c->f->reduction == 1 || !default_all_depend_on(c->f, axis) ||
       c->best.rows[axis] > 1)
     return false;
-  if (c->best.vector_axis < 0 || !is_in_rows(c, axis)) return true;
-  weigh(c, &panels, &rows);
+  if (c->best.vector_axis < 0 || !shares_lines(c, axis)) return true;
+  operand_bytes(c, &panels, &rows);
   return panels > (double)c->machine->l2 / 2;
 }
 
-/* Own axes: those that say how far a reduction runs, then those that all operands have, then rows
- * and lanes; of bands the lanes stand between what is outside and what is in a band. */
+/* What decides the order of own axes. */
+struct own_axes {
+  int block;         /* the axis of the outermost cache block; -1 */
+  int last;          /* the axis that stays innermost; -1 */
+  uint32_t buffered; /* axes shared with a buffered producer */
+  enum chooser_windows windows;
+};
+
+/* Rounds in which own axes take their places, the outermost first. */
+enum round {
+  ROUND_BUFFERED,
+  ROUND_BUFFERED_BLOCK,
+  ROUND_BOUNDS,
+  ROUND_BATCH,
+  ROUND_AROUND_BLOCKS,
+  ROUND_BLOCK,
+  ROUND_BANDS,
+  ROUND_STRIPS,
+  ROUND_ROWS,
+  ROUND_VECTORS,
+  ROUND_LAST,
+  ROUNDS
+};
+
+static bool is_in_round(struct chooser *c, const struct own_axes *own, int axis, enum round round) {
+  int v = c->best.vector_axis;
+  switch (round) {
+    case ROUND_BUFFERED: return own->buffered >> axis & 1 && axis != v && axis != own->block;
+    case ROUND_BUFFERED_BLOCK: return own->buffered && axis == own->block;
+    case ROUND_BOUNDS: return c->f->bounds_reduction >> axis & 1;
+    case ROUND_BATCH: return is_batch_axis(c, axis);
+    case ROUND_AROUND_BLOCKS:
+      return is_around_blocks(c, axis, own->block) || is_around_windows(c, axis, own->windows);
+    case ROUND_BLOCK:
+      return axis == own->block || (c->best.bands && axis != v && axis < own->block);
+    case ROUND_BANDS: return c->best.bands && axis == v;
+    case ROUND_STRIPS: return is_strip(c, axis, own->windows);
+    case ROUND_ROWS: return axis != v && axis != own->last;
+    case ROUND_VECTORS: return axis != own->last;
+    default: return true;
+  }
+}
+
+/* Each own axis takes its place in the first round that wants it. */
 static void order_own(struct chooser *c) {
-  int first = outside(c);
-  enum chooser_windows windows = windows_of(c);
-  uint32_t with = first >= 0 ? buffered_axes(c) : 0;
+  struct own_axes own = {.block = outermost_block_axis(c)};
+  own.windows = windows_of(c);
+  own.buffered = own.block >= 0 ? buffered_axes(c) : 0;
   int written = c->f->t->rank ? c->f->order[c->f->t->rank - 1] : -1;
-  int last = c->best.rolled && !(c->best.rolled >> written & 1) ? written : gathered_along(c);
-  int *order = c->best.order, count = 0, v = c->best.vector_axis;
+  own.last = c->best.rolled && !(c->best.rolled >> written & 1) ? written : gather_axis(c);
+  int *order = c->best.order, count = 0;
   uint32_t done = 0;
-  for (int turn = -2; turn < 9; turn++)
+  for (int round = 0; round < ROUNDS; round++)
     for (int i = 0; i < c->f->t->rank; i++) {
-      bool wanted = turn == -2   ? with >> i & 1 && i != v && i != first
-                    : turn == -1 ? with && i == first
-                    : turn == 0  ? c->f->bounds_reduction >> i & 1
-                    : turn == 1  ? counts_products(c, i)
-                    : turn == 2  ? is_around_blocks(c, i, first) || is_around_windows(c, i, windows)
-                    : turn == 3  ? i == first || (c->best.bands && i != v && i < first)
-                    : turn == 4  ? c->best.bands && i == v
-                    : turn == 5  ? is_strip(c, i, windows)
-                    : turn == 6  ? i != v && i != last
-                    : turn == 7  ? i != last
-                                 : true;
-      if (!wanted || done >> i & 1) continue;
+      if (done >> i & 1 || !is_in_round(c, &own, i, (enum round)round)) continue;
       done |= 1u << i;
       order[count++] = i;
     }
 }
 
-/* Cycles of reading the load as it is, more than as panels: a line in each step of the innermost
- * reduction, of another page each, for every tile of rows. */
-static double across_pages(const struct chooser *c, const struct default_load *l) {
+/* Cycles that are lost by reading the load as it is, and not from panels: each step of the
+ * innermost reduction finds a line on another page, for every tile of rows. */
+static double page_crossing_cycles(const struct chooser *c, const struct default_load *l) {
   int v = c->best.vector_axis, inner = -1;
   for (int i = c->f->t->rank; i < c->f->t->rank + c->f->t->reductions; i++)
     if (inner < 0 || (l->stride[i] && l->stride[i] < l->stride[inner])) inner = i;
   if (inner < 0 || l->stride[inner] * chooser_bytes(c, l) < machine_prefetch_stride(c->machine))
     return 0;
   struct chooser best = chooser_of_best(c);
-  double tiles = 1 / chooser_uses_in_row(&best, l);
-  double lines = (double)program_elements(c->f->p, l->tensor) / 16;
+  double tiles = 1 / chooser_l1_reuse(&best, l);
+  double lines = (double)program_elements(c->f->p, l->tensor) / DEFAULT_LINE_ELEMENTS;
   for (int i = 0; i < c->f->t->rank; i++)
     if (i != v && !(l->depends_on >> i & 1))
       tiles *= (double)up(c->f->t->axes[i].size, c->best.rows[i]);
-  return tiles * lines * ACROSS;
+  return tiles * lines * DEFAULT_PAGE_CROSSING;
 }
 
 static void pack_panels(struct chooser *c) {
@@ -289,15 +314,18 @@ static void pack_panels(struct chooser *c) {
   for (int i = 0; i < c->f->loads; i++) {
     const struct default_load *l = &c->f->load[i];
     double elements = (double)program_elements(c->f->p, l->tensor);
-    uint32_t asked = c->f->has_boundary ? l->guarded & 1u << v : l->guarded;
-    if (!l->packable || asked || l->stride[v] != 1 || l->block[v] || elements <= SMALL) continue;
-    double cost = chooser_packing(c, l, COPIED);
-    if (16 * cost < c->best.cycles || cost < across_pages(c, l)) c->best.packed |= 1u << i;
+    uint32_t guarded = c->f->has_boundary ? l->guarded & 1u << v : l->guarded;
+    if (!l->packable || guarded || l->stride[v] != 1 || l->block[v] ||
+        elements <= DEFAULT_SMALL_TENSOR)
+      continue;
+    double cost = chooser_packing(c, l, DEFAULT_PACKING);
+    if (DEFAULT_PACKING_SHARE * cost < c->best.cycles || cost < page_crossing_cycles(c, l))
+      c->best.packed |= 1u << i;
   }
 }
 
-/* How far the operand that is not packed moves along a reduction axis: far moves outside. */
-static int64_t reach(const struct chooser *c, int axis) {
+/* The largest stride along a reduction of loads that are not packed: large ones move outside. */
+static int64_t largest_stride(const struct chooser *c, int axis) {
   int64_t most = 0;
   for (int i = 0; i < c->f->loads; i++) {
     const struct default_load *l = &c->f->load[i];
@@ -308,12 +336,12 @@ static int64_t reach(const struct chooser *c, int axis) {
   return most;
 }
 
-static bool bounded(const struct chooser *c, int axis) {
+static bool is_bounded(const struct chooser *c, int axis) {
   return c->f->t->axes[axis].low >= 0;
 }
 
-/* One runs through what every load has between two steps of the other. */
-static bool in_a_line(const struct chooser *c, int a, int b) {
+/* In every load, one axis runs through exactly one step of the other: they are contiguous. */
+static bool are_contiguous(const struct chooser *c, int a, int b) {
   bool any = false;
   for (int i = 0; i < c->f->loads; i++) {
     const int64_t *stride = c->f->load[i].stride, x = stride[a], y = stride[b];
@@ -324,32 +352,36 @@ static bool in_a_line(const struct chooser *c, int a, int b) {
   return any;
 }
 
-/* In each step of the longer loop something is found on another page, as channels of images are: it is not fetched
- * ahead. A short loop inside finds it beside the step before, and its own beginning costs little. */
-static bool hops(const struct chooser *c, int longer, int shorter) {
-  if (c->f->period[shorter]) return false; /* it is unrolled by its phases */
+/* The longer reduction finds each step on another page, as channels of images do, which hardware
+ * does not prefetch. A window inside of it finds its elements beside those of the step before, and
+ * costs little to start. */
+static bool crosses_pages(const struct chooser *c, int longer, int shorter) {
+  if (c->f->period[shorter]) return false; /* its periods are unrolled */
   int64_t bytes = program_dtype_bytes(c->f->t->dtype);
-  int64_t points = c->best.steps / c->lanes, far = reach(c, longer) * bytes;
+  int64_t points = c->best.steps / c->lanes, jump = largest_stride(c, longer) * bytes;
   for (int i = 0; i < c->f->t->rank; i++) points *= c->best.rows[i];
-  return c->best.vector_axis >= 0 && points >= WORTH &&
-         far >= machine_prefetch_stride(c->machine) && reach(c, shorter) * bytes < far;
+  return c->best.vector_axis >= 0 && points >= DEFAULT_WINDOW_TILE &&
+         jump >= machine_prefetch_stride(c->machine) && largest_stride(c, shorter) * bytes < jump;
 }
 
-/* What slides is innermost; a loop of few steps is not, where there is a longer one that does not hop. */
-static bool is_further(const struct chooser *c, int a, int b) {
+/* Reduction a stands outside of b. The sliding one is innermost; a window is outside of a long axis
+ * that does not cross pages. */
+static bool is_outer_reduction(const struct chooser *c, int a, int b) {
   if (a == c->best.sliding || b == c->best.sliding) return b == c->best.sliding;
-  bool short_a = c->f->t->axes[a].size <= SHORT, short_b = c->f->t->axes[b].size <= SHORT;
-  if (short_a != short_b && !in_a_line(c, a, b) && !hops(c, short_a ? b : a, short_a ? a : b))
+  bool short_a = c->f->t->axes[a].size <= DEFAULT_WINDOW_STEPS,
+       short_b = c->f->t->axes[b].size <= DEFAULT_WINDOW_STEPS;
+  if (short_a != short_b && !are_contiguous(c, a, b) &&
+      !crosses_pages(c, short_a ? b : a, short_a ? a : b))
     return short_a;
-  return reach(c, a) > reach(c, b);
+  return largest_stride(c, a) > largest_stride(c, b);
 }
 
 static void order_reductions(struct chooser *c) {
   int rank = c->f->t->rank, count = c->f->t->reductions, *order = c->best.order + rank;
   for (int i = 0; i < count; i++) order[i] = rank + i;
   for (int i = 1; i < count; i++)
-    for (int j = i; j > 0 && !bounded(c, order[j - 1]) && !bounded(c, order[j]) &&
-                    is_further(c, order[j], order[j - 1]);
+    for (int j = i; j > 0 && !is_bounded(c, order[j - 1]) && !is_bounded(c, order[j]) &&
+                    is_outer_reduction(c, order[j], order[j - 1]);
          j--) {
       int other = order[j];
       order[j] = order[j - 1];
@@ -357,55 +389,56 @@ static void order_reductions(struct chooser *c) {
     }
 }
 
-/* Elements that rows of a tile use of a window along the reduction, by the load that moves by a multiple of its steps
- * along an own axis; 0: there is none. */
-static int64_t window_of_rows(const struct chooser *c, int reduction) {
+/* Elements of a window along the reduction that the rows of a tile use, by the loads whose stride
+ * along an own axis is a multiple of the reduction's; 0: no window. */
+static int64_t window_elements(const struct chooser *c, int reduction) {
   int64_t most = 0;
   for (int i = 0; i < c->f->loads; i++)
-    for (uint32_t left = c->f->load[i].stride[reduction] ? c->rowed : 0; left;) {
+    for (uint32_t left = c->f->load[i].stride[reduction] ? c->row_axes : 0; left;) {
       int j = chooser_pop_axis(&left);
       int64_t step = c->f->load[i].stride[reduction], rows = c->now.rows[j];
-      int64_t moved = c->f->load[i].stride[j] / step;
-      if (!moved || c->f->load[i].stride[j] % step) continue;
-      int64_t elements = (rows - 1) * llabs(moved) + c->f->t->axes[reduction].size;
+      int64_t shift = c->f->load[i].stride[j] / step;
+      if (!shift || c->f->load[i].stride[j] % step) continue;
+      int64_t elements = (rows - 1) * llabs(shift) + c->f->t->axes[reduction].size;
       if (elements > most) most = elements;
     }
   return most;
 }
 
-/* The loads of rows bind a long sum of one vector, each of which is for one multiply-add: what they share stays in
- * registers, beside the sums. */
-static bool shares_rows(const struct chooser *c, int64_t window) {
+/* A long reduction of one vector, where each load serves one multiply-add: the window's elements
+ * fit into registers beside the accumulators. */
+static bool holds_window(const struct chooser *c, int64_t window) {
   return chooser_vectors(c) == 1 && chooser_rows(c) + window <= c->machine->registers;
 }
 
 bool chooser_slides(const struct chooser *c, int reduction) {
   int64_t size = c->f->t->axes[reduction].size, vectors = chooser_vectors(c);
   int64_t tile = chooser_rows(c) * vectors;
-  if (size * tile > DEFAULT_STATEMENTS) return false;
-  if (c->f->reduction > DEFAULT_FEW && vectors > 1) return false;
-  /* one register more is needed where there are few, or rows share more loads than vectors do */
-  int few = chooser_has_few_registers(c) || vectors < chooser_rows(c);
-  if (2 * tile + few > c->machine->registers) return false;
-  int64_t window = window_of_rows(c, reduction);
-  return window && (c->f->reduction <= DEFAULT_FEW || shares_rows(c, window));
+  if (size * tile > DEFAULT_UNROLLED_STATEMENTS) return false;
+  if (c->f->reduction > DEFAULT_SHORT_REDUCTION && vectors > 1) return false;
+  /* one register more where there are few, or if rows share more loads than vectors do */
+  int more = chooser_has_few_registers(c) || vectors < chooser_rows(c);
+  if (2 * tile + more > c->machine->registers) return false;
+  int64_t window = window_elements(c, reduction);
+  return window && (c->f->reduction <= DEFAULT_SHORT_REDUCTION || holds_window(c, window));
 }
 
-/* All reductions where that is not much, or the one along which rows slide. */
-static uint32_t unrolled(const struct chooser *c) {
+/* Unrolled reductions: all if the body stays small, or the sliding one. */
+static uint32_t unrolled_reductions(const struct chooser *c) {
   struct chooser best = chooser_of_best(c);
   uint32_t all = 0;
   for (int i = c->f->t->rank; i < c->f->t->rank + c->f->t->reductions; i++) all |= 1u << i;
   if (chooser_permutes(&best) && chooser_unrolls_all(&best)) return all;
   if (c->best.sliding < 0) return 0;
-  if (c->f->guarded) return 1u << c->best.sliding; /* each step would be many tiles */
+  if (c->f->guarded) return 1u << c->best.sliding; /* each step would partition its loops */
   for (int i = c->f->t->rank; i < c->f->t->rank + c->f->t->reductions; i++)
-    if (bounded(c, i)) return 1u << c->best.sliding;
-  bool few = c->f->reduction * chooser_rows(&best) * chooser_vectors(&best) <= DEFAULT_STATEMENTS;
-  return c->f->reduction <= MOST_UNROLLED && few ? all : 1u << c->best.sliding;
+    if (is_bounded(c, i)) return 1u << c->best.sliding;
+  bool few =
+      c->f->reduction * chooser_rows(&best) * chooser_vectors(&best) <= DEFAULT_UNROLLED_STATEMENTS;
+  return c->f->reduction <= DEFAULT_UNROLLED_TERMS && few ? all : 1u << c->best.sliding;
 }
 
-/* A copy across the lanes: so many loads beside each other become one store. */
+/* A copy whose output is contiguous along another axis: some adjacent loads become one store. */
 static void unroll_copy(struct chooser *c, int last) {
   const struct default_facts *f = c->f;
   if (c->best.vector_axis >= 0 || f->p->nodes.data[f->t->body].op != PX_LOAD ||
@@ -413,30 +446,31 @@ static void unroll_copy(struct chooser *c, int last) {
     return;
   int64_t size = f->t->axes[last].size;
   if (c->options.outside >> last & 1) return;
-  for (int64_t steps = 16; steps >= 4 && c->best.rows[last] == 1; steps /= 2)
-    if (size % steps == 0 || size >= OFTEN * steps) c->best.rows[last] = steps;
+  for (int64_t steps = DEFAULT_COPY_LOADS;
+       steps >= DEFAULT_LEAST_COPY_LOADS && c->best.rows[last] == 1; steps /= 2)
+    if (size % steps == 0 || size >= DEFAULT_COPY_REPEATS * steps) c->best.rows[last] = steps;
 }
 
-/* A line, or what divides the axis and is more than half of one. */
-static int64_t rows_of_line(int64_t size) {
-  int64_t rows = size < LINE ? size : LINE;
-  while (size % rows && rows > LINE / 2) rows--;
-  return size % rows ? LINE : rows;
+/* Elements of a cache line, or the largest divisor of the axis above half of one. */
+static int64_t line_rows(int64_t size) {
+  int64_t rows = size < DEFAULT_LINE_ELEMENTS ? size : DEFAULT_LINE_ELEMENTS;
+  while (size % rows && rows > DEFAULT_LINE_ELEMENTS / 2) rows--;
+  return size % rows ? DEFAULT_LINE_ELEMENTS : rows;
 }
 
-/* So many lines, so many elements apart (not 0) of so many bytes, are more than the sets that they fall into hold. */
+/* So many lines, `stride` elements apart (not 0), are more than the ways of their L1 sets. */
 static bool evicts(const struct machine *m, int64_t stride, int bytes, int64_t lines) {
   return lines > chooser_sets_of(m, stride * bytes) * machine_l1_ways(m);
 }
 
-/* Lines that are written element by element do not stay until they are complete. */
+/* Output lines that are written element by element are evicted before they are complete. */
 static bool writes_evict(const struct chooser *c, int axis, int64_t lines) {
   return evicts(c->machine, c->f->out_stride[axis], program_dtype_bytes(c->f->t->dtype), lines);
 }
 
-/* Lines that are read element by element do not. */
+/* Input lines that are read element by element are evicted before they are complete. */
 static bool reads_evict(const struct chooser *c, int from, int last) {
-  int64_t lines = rows_of_line(c->f->t->axes[last].size);
+  int64_t lines = line_rows(c->f->t->axes[last].size);
   for (int i = 0; i < c->f->loads; i++) {
     const struct default_load *l = &c->f->load[i];
     if (l->stride[from] != 1 || !l->stride[last]) continue;
@@ -445,47 +479,50 @@ static bool reads_evict(const struct chooser *c, int from, int last) {
   return false;
 }
 
-/* The axis of which a line's elements are copied at once: `from`, along which lines are read, where the lines that they
- * are written to stay in the first cache, or those that are read would not either. `last`, along which lines are
- * written, elsewhere, unless it has less than half of a line. */
-static int blocked_copy(const struct chooser *c, int from, int last) {
-  if (rows_of_line(c->f->t->axes[last].size) < LINE / 2) return from;
-  if (!writes_evict(c, from, rows_of_line(c->f->t->axes[from].size))) return from;
+/* The axis along which a copy is blocked by cache lines: `from`, along which it reads, if the
+ * output lines stay in L1, or input lines would not either. Otherwise `last`, along which it
+ * writes, unless that has less than half of a line. */
+static int copy_block_axis(const struct chooser *c, int from, int last) {
+  if (line_rows(c->f->t->axes[last].size) < DEFAULT_LINE_ELEMENTS / 2) return from;
+  if (!writes_evict(c, from, line_rows(c->f->t->axes[from].size))) return from;
   return reads_evict(c, from, last) ? from : last;
 }
 
-/* The axis along which lines are read that are not those that are written, element by element or in vectors whose
- * lanes go to lines that do not stay, if they are many: conditions on values are no branches in vectors; -1. */
-static int copied_from(const struct chooser *c, int last) {
-  int v = c->best.vector_axis, from = gathered_along(c);
-  if (from >= 0 || v < 0 || c->f->out_stride[v] == 1 || c->f->t->axes[v].size < MANY_LINES)
+/* The axis along which a stage reads lines, if it is another one than it writes along: element by
+ * element, or in vectors of many lanes whose lines are evicted. Other vectors stay: conditions
+ * on values are no branches in them. -1: none. */
+static int copy_read_axis(const struct chooser *c, int last) {
+  int v = c->best.vector_axis, from = gather_axis(c);
+  if (from >= 0 || v < 0 || c->f->out_stride[v] == 1 || c->f->t->axes[v].size < DEFAULT_COPY_LANES)
     return from;
-  return writes_evict(c, v, rows_of_line(c->f->t->axes[v].size)) ? read_along(c, last) : -1;
+  return writes_evict(c, v, line_rows(c->f->t->axes[v].size)) ? contiguous_read_axis(c, last) : -1;
 }
 
-/* What is contiguous along one axis where it is read and along another where it is written, element by
- * element: a line at once, so that few pages are read or written by turns. */
+/* An element-wise stage that reads along one axis and writes along another, element by element: a
+ * cache line at once, so that few pages are in use. */
 static void block_copy(struct chooser *c) {
   const struct default_facts *f = c->f;
-  if (f->t->reductions || f->t->rank == 0 || f->truncated || f->operations >= DEFAULT_CALLS) return;
-  int last = f->order[f->t->rank - 1], from = copied_from(c, last);
+  if (f->t->reductions || f->t->rank == 0 || f->truncated ||
+      f->operations >= DEFAULT_HEAVY_OPERATIONS)
+    return;
+  int last = f->order[f->t->rank - 1], from = copy_read_axis(c, last);
   bool copy = f->p->nodes.data[f->t->body].op == PX_LOAD && !f->load[0].non_affine;
   if (copy || from < 0 || from == last || f->out_stride[last] != 1 ||
       c->options.outside >> from & 1) {
     unroll_copy(c, last);
     return;
   }
-  int block = blocked_copy(c, from, last);
+  int block = copy_block_axis(c, from, last);
   if (c->options.outside >> block & 1) block = from;
   c->best.vector_axis = -1;
   c->best.steps = 1;
   c->best.masked = c->best.peeled = false;
   for (int i = 0; i < f->t->rank; i++) c->best.rows[i] = 1;
-  c->best.rows[block] = rows_of_line(f->t->axes[block].size);
+  c->best.rows[block] = line_rows(f->t->axes[block].size);
   c->best.rolled = 1u << block;
 }
 
-/* It is a panel of the lanes' axis, or becomes one. */
+/* It is a panel of the vector axis, or is packed into one. */
 static bool is_panel(const struct chooser *c, int load) {
   const struct default_load *l = &c->f->load[load];
   int v = c->best.vector_axis;
@@ -493,7 +530,7 @@ static bool is_panel(const struct chooser *c, int load) {
   return along && !l->guarded && !l->non_affine;
 }
 
-/* Panels come from memory, and once. */
+/* Panels are in memory, and each is read once. */
 static bool is_read_from_memory(const struct chooser *c) {
   const struct default_tile *best = &c->best;
   double bytes = 0;
@@ -501,63 +538,63 @@ static bool is_read_from_memory(const struct chooser *c) {
   for (int i = 0; i < c->f->t->rank; i++)
     if (i != best->vector_axis && c->f->t->axes[i].size > 1) return false;
   for (int i = 0; i < c->f->loads; i++)
-    if (is_panel(c, i)) bytes += bytes_of_load(c, &c->f->load[i]);
+    if (is_panel(c, i)) bytes += load_bytes(c, &c->f->load[i]);
   return default_is_beyond_l3(c->machine, bytes);
 }
 
-static bool have_registers(const struct chooser *c, int64_t vectors) {
-  return vectors * AT_ONCE + vectors + 1 <= c->machine->registers;
+static bool has_registers(const struct chooser *c, int64_t vectors) {
+  return vectors * DEFAULT_STREAMED_PANELS + vectors + 1 <= c->machine->registers;
 }
 
-/* Panels that can be read at once, each of so many vectors. */
-static bool has_streams(const struct chooser *c, int64_t vectors) {
+/* Panels of so many vectors can be streamed side by side. */
+static bool can_stream(const struct chooser *c, int64_t vectors) {
   int64_t tiles = c->f->t->axes[c->best.vector_axis].size / (vectors * c->lanes);
-  return tiles % AT_ONCE == 0 && have_registers(c, vectors);
+  return tiles % DEFAULT_STREAMED_PANELS == 0 && has_registers(c, vectors);
 }
 
-/* Weights that become panels of as many lanes as the tile has. */
-static bool may_be_packed(const struct chooser *c, int load) {
+/* Weights that can become panels of as many lanes as the tile has. */
+static bool is_packed_weight(const struct chooser *c, int load) {
   const struct default_load *l = &c->f->load[load];
   bool constant = c->f->p->tensors.data[l->tensor].constant;
   return c->best.packed >> load & 1 || (constant && c->options.pack && l->packable);
 }
 
-/* Two panels of half the lanes come faster than one, where registers do not suffice for two of all of them: so are they
- * packed ... */
+/* Where registers do not suffice for two panels side by side, weights are packed into panels of
+ * half the lanes: two of these load faster than one. */
 static void halve_panels(struct chooser *c) {
   int64_t vectors = up(c->best.steps, c->lanes), half = vectors / 2;
-  if (have_registers(c, vectors) || c->best.steps != 2 * half * c->lanes) return;
+  if (has_registers(c, vectors) || c->best.steps != 2 * half * c->lanes) return;
   for (int i = 0; i < c->f->loads; i++) {
     bool packed =
-        is_panel(c, i) && may_be_packed(c, i) && !c->f->load[i].block[c->best.vector_axis];
-    if (packed && has_streams(c, half)) c->best.steps = half * c->lanes;
+        is_panel(c, i) && is_packed_weight(c, i) && !c->f->load[i].block[c->best.vector_axis];
+    if (packed && can_stream(c, half)) c->best.steps = half * c->lanes;
   }
 }
 
-/* ... and read, all lanes of a panel together. */
-static void take_panels(struct chooser *c) {
+/* Panels that are packed already are read with all their lanes. */
+static void use_whole_panels(struct chooser *c) {
   for (int i = 0; i < c->f->loads; i++) {
     int64_t block = c->f->load[i].block[c->best.vector_axis], vectors = block / c->lanes;
     bool whole = is_panel(c, i) && vectors && block == vectors * c->lanes;
-    if (whole && has_streams(c, vectors)) c->best.steps = block;
+    if (whole && can_stream(c, vectors)) c->best.steps = block;
   }
 }
 
-static void short_panels(struct chooser *c) {
+static void fit_panels(struct chooser *c) {
   if (!chooser_has_few_registers(c) || !is_read_from_memory(c)) return;
   halve_panels(c);
-  take_panels(c);
+  use_whole_panels(c);
 }
 
-static void read_in_streams(struct chooser *c) {
+static void stream_panels(struct chooser *c) {
   if (!is_read_from_memory(c) || c->best.block_axis >= 0) return;
-  if (!has_streams(c, up(c->best.steps, c->lanes))) return;
-  c->best.cache_block = AT_ONCE;
+  if (!can_stream(c, up(c->best.steps, c->lanes))) return;
+  c->best.cache_block = DEFAULT_STREAMED_PANELS;
   c->best.block_axis = c->best.vector_axis;
   c->best.streams = true;
 }
 
-static bool keeps_vectors(const struct chooser *c) {
+static bool reuses_vectors(const struct chooser *c) {
   struct chooser best = chooser_of_best(c);
   return chooser_reuses_vectors(&best);
 }
@@ -568,12 +605,12 @@ void chooser_order(struct chooser *c) {
   c->best.bands = c->best.streams = false;
   c->best.symbolic = c->options.constraint && c->options.constraint->tile;
   block_copy(c);
-  short_panels(c);
+  fit_panels(c);
   pack_panels(c);
   order_own(c);
   order_copy(c);
   order_reductions(c);
-  read_in_streams(c);
-  c->best.unrolled = unrolled(c);
-  c->best.reuses_vectors = keeps_vectors(c);
+  stream_panels(c);
+  c->best.unrolled = unrolled_reductions(c);
+  c->best.reuses_vectors = reuses_vectors(c);
 }

@@ -31,7 +31,7 @@ static void put_lanes(const struct default_facts *f, const struct default_load *
 static void pack_text(const struct program *now, const struct default_facts *f,
                       const struct default_load *l, const struct default_tile *tile,
                       struct buf *text) {
-  char name[PROGRAM_NAME], ending[32];
+  char name[PROGRAM_NAME], ending[PROGRAM_NAME];
   const struct program_tensor *w = &f->p->tensors.data[l->tensor];
   int64_t size = l->block[tile->vector_axis] ? l->block[tile->vector_axis]
                                              : f->t->axes[tile->vector_axis].size;

@@ -1,27 +1,23 @@
-/* Sums whose terms come and go with a remainder, as those of a transposed convolution do: see default.h.
+/* Periodic reductions: a remainder of own axis and reduction selects the terms, as in a transposed
+ * convolution.
  *
  *     Y[h:56] = if (h+kh)%2 == 0 then X[(h+kh)/2] * W[3-kh] else 0 // sum kh:4
  *
- * h and kh have the period 2. Both are split by it, and the inner loops unrolled: then each copy of the
- * statement knows its condition, and those of which it is false are gone.
+ * h and kh have the period 2. Loops over both are split by it, and the inner loops unrolled: each
+ * copy of the statement has a constant condition, and copies whose condition is false are removed.
  */
 #include "autoschedule/default.h"
 #include "bind/storage.h"
+#include "cost/policy.h"
 #include "program/affine.h"
 
-enum {
-  LONGEST = 8, /* period ... */
-  STEPS = 16,  /* ... and steps of a reduction that are unrolled, where it does not divide them */
-  COPIES = 64  /* of a statement, by three periods: in a window of 3x3x3 the outermost is left */
-};
-
-/* So many steps of a reduction are unrolled: a period, or all where it does not divide them. */
+/* Unrolled steps of a reduction: its period, or all steps if the period does not divide them. */
 int64_t default_phase_steps(const struct default_facts *f, int axis) {
   int64_t size = f->t->axes[axis].size, period = f->period[axis];
   return period && size % period ? size : period;
 }
 
-/* own + d*reduction + ..., nothing else; and which two. */
+/* The expression is own + d*reduction + constant; sets both axes. */
 static bool two_axes(const struct default_facts *f, int expr, int *own, int *reduction) {
   struct affine sum;
   if (!affine_of(f->p, expr, &sum) || sum.count != 2) return false;
@@ -37,7 +33,8 @@ static bool two_axes(const struct default_facts *f, int expr, int *own, int *red
   return *own >= 0 && *reduction >= 0;
 }
 
-/* (own + d*reduction + ...) % period == number */
+/* The period of a condition (own + d*reduction + constant) % period == number; 0 if it is another
+ * one. */
 static int64_t period_of(const struct default_facts *f, int condition, int *own, int *reduction) {
   const struct px_node *n = &f->p->nodes.data[condition];
   if (n->op != PX_EQ || f->p->nodes.data[n->arg[1]].op != PX_INT) return 0;
@@ -53,32 +50,33 @@ bool default_is_phase(const struct default_facts *f, int condition) {
   return period && f->period[own] == period && f->period[reduction] == period;
 }
 
-/* Copies of a row's statements: more than may be unrolled, or too many by three periods. */
-static bool are_too_many(const struct default_facts *f) {
+/* Unrolled copies of a row's statements exceed the limit of binding, or that of three periods. */
+static bool has_too_many_copies(const struct default_facts *f) {
   int64_t copies = 1, periods = 0;
   for (int i = f->t->rank; i < f->t->rank + f->t->reductions; i++)
     if (f->period[i]) {
       copies *= f->period[i] * default_phase_steps(f, i);
       periods++;
     }
-  return copies > UNROLLED_STATEMENTS / 2 || (periods > 2 && copies > COPIES);
+  return copies > UNROLLED_STATEMENTS / 2 || (periods > 2 && copies > DEFAULT_PERIODIC_COPIES);
 }
 
-/* The last of several conditions first: that of the innermost axis. */
-static void find_all(struct default_facts *f, int condition) {
+/* The last one of several conditions first: it is about the innermost axis. */
+static void find_periods(struct default_facts *f, int condition) {
   const struct px_node *n = &f->p->nodes.data[condition];
   int own, reduction;
   if (n->op == PX_AND) {
-    find_all(f, n->arg[1]);
-    find_all(f, n->arg[0]);
+    find_periods(f, n->arg[1]);
+    find_periods(f, n->arg[0]);
     return;
   }
   int64_t period = period_of(f, condition, &own, &reduction);
   if (period < 2 || f->period[own] || f->period[reduction]) return;
   if (f->t->axes[own].size < period || f->t->axes[reduction].low >= 0) return;
   f->period[own] = f->period[reduction] = period;
-  bool few = period <= LONGEST && default_phase_steps(f, reduction) <= STEPS;
-  if (few && !are_too_many(f)) {
+  bool few = period <= DEFAULT_LONGEST_PERIOD &&
+             default_phase_steps(f, reduction) <= DEFAULT_PERIODIC_STEPS;
+  if (few && !has_too_many_copies(f)) {
     f->periodic = true;
     return;
   }
@@ -89,10 +87,10 @@ void default_find_phases(struct default_facts *f) {
   const struct px_node *n = &f->p->nodes.data[f->t->body];
   if (f->t->reducer != REDUCE_SUM || n->op != PX_SELECT) return;
   const struct px_node *other = &f->p->nodes.data[n->arg[2]];
-  if (other->op == PX_NUMBER && other->number == 0) find_all(f, n->arg[0]);
+  if (other->op == PX_NUMBER && other->number == 0) find_periods(f, n->arg[0]);
 }
 
-/* (own + d*reduction + ...)/period moves by one from one term that there is to the next. */
+/* (own + d*reduction + constant)/period moves by one element from one selected term to the next. */
 bool default_phase_index(const struct default_facts *f, int expr, int64_t stride,
                          struct default_load *l) {
   const struct px_node *n = &f->p->nodes.data[expr];

@@ -1,26 +1,25 @@
-/* What becomes of each stage: a long vector, a tile, or a place in the tile of what it reads. See
- * default.h.
+/* The plan of each stage: a flat vector loop, vectors along a reduction, a register tile, or a place in the
+ * tile of its producer. Stages are planned in the order of the program, as the layout of a stage decides what its
+ * consumers load.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "autoschedule/default.h"
 #include "autoschedule/default_chooser.h"
+#include "cost/policy.h"
 #include "program/program_facts.h"
 
-/* Cycles of an operation of a function that is called for each element, and of a lane that lies apart in memory. */
-static const double CALLED = 2, GATHERED = 0.7;
+/* ---- live stages ---- */
 
-/* ---- what outputs need ---- */
-
-static void need(const struct program *p, int expr, bool *needed) {
+static void mark_loads(const struct program *p, int expr, bool *needed) {
   const struct px_node *n = &p->nodes.data[expr];
-  for (int i = 0; i < 3; i++)
-    if (n->arg[i] >= 0) need(p, n->arg[i], needed);
+  for (int i = 0; i < PX_ARGS; i++)
+    if (n->arg[i] >= 0) mark_loads(p, n->arg[i], needed);
   if (n->op != PX_LOAD) return;
   needed[n->tensor] = true;
   for (int i = 0; i < p->tensors.data[n->tensor].rank; i++)
-    need(p, p->indices.data[n->first + i], needed);
+    mark_loads(p, p->indices.data[n->first + i], needed);
 }
 
 static void find_needed(const struct program *p, bool *needed) {
@@ -28,20 +27,20 @@ static void find_needed(const struct program *p, bool *needed) {
   for (int i = p->tensors.count - 1; i >= 0; i--) {
     const struct program_tensor *t = &p->tensors.data[i];
     if (!needed[i] || t->is_input) continue;
-    need(p, t->body, needed);
+    mark_loads(p, t->body, needed);
     for (int j = t->rank; j < t->rank + t->reductions; j++) {
-      if (t->axes[j].low >= 0) need(p, t->axes[j].low, needed);
-      if (t->axes[j].high >= 0) need(p, t->axes[j].high, needed);
+      if (t->axes[j].low >= 0) mark_loads(p, t->axes[j].low, needed);
+      if (t->axes[j].high >= 0) mark_loads(p, t->axes[j].high, needed);
     }
   }
 }
 
-/* ---- readers ---- */
+/* ---- consumers ---- */
 
 int default_loads_as_is(const struct program *p, int expr, int tensor, int *axis) {
   const struct px_node *n = &p->nodes.data[expr];
   int count = 0;
-  for (int i = 0; i < 3; i++) {
+  for (int i = 0; i < PX_ARGS; i++) {
     int below = n->arg[i] >= 0 ? default_loads_as_is(p, n->arg[i], tensor, axis) : 0;
     if (below < 0) return -1;
     count += below;
@@ -58,62 +57,63 @@ int default_loads_as_is(const struct program *p, int expr, int tensor, int *axis
 
 static bool loads(const struct program *p, int expr, int tensor) {
   const struct px_node *n = &p->nodes.data[expr];
-  for (int i = 0; i < 3; i++)
+  for (int i = 0; i < PX_ARGS; i++)
     if (n->arg[i] >= 0 && loads(p, n->arg[i], tensor)) return true;
   return n->op == PX_LOAD && n->tensor == tensor;
 }
 
 int default_only_consumer(const struct default_plans *all, int stage) {
   const struct program *p = all->p;
-  int reader = -1;
+  int consumer = -1;
   for (int i = stage + 1; i < p->tensors.count; i++) {
     if (all->plan[i].kind == DEFAULT_UNUSED || !loads(p, p->tensors.data[i].body, stage)) continue;
-    if (reader >= 0) return -1;
-    reader = i;
+    if (consumer >= 0) return -1;
+    consumer = i;
   }
-  return reader;
+  return consumer;
 }
 
-/* They share the same loops, or none: axis as in plan. */
-static bool share_alike(const struct default_plans *all, int stage, int reader, const int *axis) {
-  const struct default_shared *s = &all->shared[stage], *r = &all->shared[reader];
+/* Producer and consumer share the same loops, or none; `axis` as in struct default_plan. */
+static bool share_same_loops(const struct default_plans *all, int stage, int consumer,
+                             const int *axis) {
+  const struct default_shared *s = &all->shared[stage], *r = &all->shared[consumer];
   if (s->group != r->group) return false;
   for (int i = 0; i < s->count; i++)
     if (axis[r->axis[i]] != s->axis[i]) return false;
   return true;
 }
 
-/* The stage that makes something of each element of this one, and nothing else does; -1. */
-static int mapping_reader(const struct default_plans *all, int stage, int *axis) {
+/* The only consumer, if it is element-wise (or only adds up partial sums) and can be fused; -1 otherwise. */
+static int fusible_consumer(const struct default_plans *all, int stage, int *axis) {
   const struct program *p = all->p;
   const struct program_tensor *t = &p->tensors.data[stage];
-  int reader = is_output(p, stage) ? -1 : default_only_consumer(all, stage);
-  if (reader < 0) return -1;
-  const struct program_tensor *r = &p->tensors.data[reader];
+  int consumer = is_output(p, stage) ? -1 : default_only_consumer(all, stage);
+  if (consumer < 0) return -1;
+  const struct program_tensor *r = &p->tensors.data[consumer];
   if (r->rank + r->reductions != t->rank || r->reductions > 1) return -1;
-  if (all->plan[reader].kind == DEFAULT_FUSED_CONSUMER) return -1;
+  if (all->plan[consumer].kind == DEFAULT_FUSED_CONSUMER) return -1;
   if (r->reductions && p->nodes.data[r->body].op != PX_LOAD)
-    return -1; /* it adds up partial sums */
+    return -1; /* it may reduce only to add up partial sums */
   if ((r->dtype == PROGRAM_F64) != (t->dtype == PROGRAM_F64)) return -1;
   memset(axis, -1, PROGRAM_AXES * sizeof *axis);
   if (default_loads_as_is(p, r->body, stage, axis) < 1) return -1;
   for (int i = 0; i < t->rank; i++)
     if (axis[i] < 0 || r->axes[i].size != t->axes[axis[i]].size || r->axes[i].low >= 0) return -1;
-  return share_alike(all, stage, reader, axis) ? reader : -1;
+  return share_same_loops(all, stage, consumer, axis) ? consumer : -1;
 }
 
-/* ---- how it is kept ---- */
+/* ---- layouts ---- */
 
-/* The lanes last. */
-static void keep_lanes_last(struct default_layout *kept, int rank, int lanes) {
+/* Moves the vector axis to the end; the other axes in the order of the program. */
+static void make_innermost(struct default_layout *layout, int rank, int vector_axis) {
   int count = 0;
   for (int i = 0; i < rank; i++)
-    if (i != lanes) kept->order[count++] = i;
-  if (lanes >= 0) kept->order[count] = lanes;
+    if (i != vector_axis) layout->order[count++] = i;
+  if (vector_axis >= 0) layout->order[count] = vector_axis;
 }
 
-/* How a stage is kept is of no account where it is prepared and few terms of sums read it, as what borders are made of. */
-static bool is_of_account(const struct default_plans *all, int stage) {
+/* Whether the layout of the stage makes a difference: not if it is constant-folded and only cold loads read it. */
+static bool layout_matters(const struct default_plans *all, int stage) {
   if (!all->constant[stage]) return true;
   for (int i = stage + 1; i < all->p->tensors.count; i++) {
     struct default_facts f;
@@ -126,34 +126,35 @@ static bool is_of_account(const struct default_plans *all, int stage) {
   return false;
 }
 
-/* Asked only where it makes a difference. */
-static bool is_told(const struct default_plans *all, int stage) {
+/* Whether the stage keeps the layout of the program. Call it only where that makes a difference. */
+static bool keeps_program_layout(const struct default_plans *all, int stage) {
   bool *matters = all->mode.layout_matters;
-  if (matters && !*matters) *matters = is_of_account(all, stage);
+  if (matters && !*matters) *matters = layout_matters(all, stage);
   return all->mode.program_layout;
 }
 
-/* Of each axis what its tiles cover. */
-static void keep_tiles(struct default_plans *all, const struct default_tile *tile, int tensor,
+/* Sets the layout of a tiled stage: sizes are rounded up to whole tiles, and the vector axis is innermost, unless the
+ * program's layout is kept. `axis`: the stage's axis for each axis of `tensor`; NULL: `tensor` is the stage. */
+static void set_layout(struct default_plans *all, const struct default_tile *tile, int tensor,
                        const int *axis) {
   const struct program_tensor *t = &all->p->tensors.data[tensor];
-  struct default_layout *kept = &all->layout[tensor];
-  int lanes = -1;
+  struct default_layout *layout = &all->layout[tensor];
+  int vector_axis = -1;
   if (is_output(all->p, tensor)) return;
   for (int i = 0; i < t->rank; i++) {
     int of = axis ? axis[i] : i;
     int64_t steps = of == tile->vector_axis ? tile->steps : tile->rows[of];
-    kept->extent[i] = (t->axes[i].size + steps - 1) / steps * steps;
-    if (of == tile->vector_axis) lanes = i;
+    layout->extent[i] = (t->axes[i].size + steps - 1) / steps * steps;
+    if (of == tile->vector_axis) vector_axis = i;
   }
-  struct default_layout last = *kept;
-  keep_lanes_last(&last, t->rank, lanes);
-  bool same = !memcmp(last.order, kept->order, (size_t)t->rank * sizeof *last.order);
-  if ((t->reductions || axis) && !same && !is_told(all, tensor)) *kept = last;
+  struct default_layout last = *layout;
+  make_innermost(&last, t->rank, vector_axis);
+  bool same = !memcmp(last.order, layout->order, (size_t)t->rank * sizeof *last.order);
+  if ((t->reductions || axis) && !same && !keeps_program_layout(all, tensor)) *layout = last;
 }
 
-/* Without a reduction it is kept as the first stage that it reads in its own shape. */
-static void keep_as_read(struct default_plans *all, int stage) {
+/* An element-wise stage takes the layout of the first stage of the same shape that it reads. */
+static void take_layout(struct default_plans *all, int stage) {
   const struct program *p = all->p;
   const struct program_tensor *t = &p->tensors.data[stage];
   int axis[PROGRAM_AXES];
@@ -171,8 +172,8 @@ static void keep_as_read(struct default_plans *all, int stage) {
 
 /* ---- one stage ---- */
 
-/* Something that it reads is kept in parts of axes, of which a long vector follows one only. */
-static bool reads_parts(const struct default_plans *all, const struct default_facts *f) {
+/* The stage reads a tensor with another axis order, along which a flat vector loop can follow one axis only. */
+static bool reads_other_layout(const struct default_plans *all, const struct default_facts *f) {
   for (int i = 0; i < f->loads; i++) {
     const struct program_tensor *t = &all->p->tensors.data[f->load[i].tensor];
     for (int j = 0; j < t->rank; j++)
@@ -187,59 +188,64 @@ static uint32_t shared_axes(const struct default_plans *all, int stage) {
   return axes;
 }
 
-/* From which of its axes, as they are kept, a stage is one vector; -1. */
-static int first_of_long(const struct default_plans *all, const struct default_facts *f) {
+/* A power of two that is worth a short vector. */
+static bool is_part_of_vector(int64_t size, int lanes) {
+  return size >= DEFAULT_SHORT_VECTOR && size < lanes && !(size & (size - 1));
+}
+
+/* The position in the layout from which on the stage is one flat vector loop; -1. */
+static int first_of_flat(const struct default_plans *all, const struct default_facts *f) {
   const struct program_tensor *t = f->t;
   int lanes = default_lanes(t, all->machine), first = -1, members = 0;
   int64_t size = 1;
   if (t->reductions || t->rank == 0) return -1;
-  int most = reads_parts(all, f) ? 1 : GROUP_MOST;
+  int most = reads_other_layout(all, f) ? 1 : GROUP_MOST;
   for (int i = t->rank - 1; i >= 0 && members < most; i--) {
     if (!default_flat_axis(f, i) || shared_axes(all, f->stage) >> f->order[i] & 1) break;
     int64_t steps = t->axes[f->order[i]].size;
     members += steps > 1;
     size *= steps;
-    if (steps > 1 && (size % lanes == 0 || (size >= 4 && size < lanes && !(size & (size - 1)))))
-      first = i;
+    if (steps > 1 && (size % lanes == 0 || is_part_of_vector(size, lanes))) first = i;
   }
   return first;
 }
 
+/* A tile could need more loops than a schedule has. */
 static bool too_deep(const struct program_tensor *t) {
-  return t->rank + t->reductions + 4 > SCHEDULE_DEPTH;
+  return t->rank + t->reductions + DEFAULT_TILE_LOOPS > SCHEDULE_DEPTH;
 }
 
-/* The strides of what is written in the end, if that is an output. */
-static bool set_written(struct default_plans *all, struct default_facts *f,
-                        const struct default_plan *plan) {
+/* Sets the strides of the tile's store. Returns whether its layout is free: no output, and not that of the program. */
+static bool set_out_strides(struct default_plans *all, struct default_facts *f,
+                            const struct default_plan *plan) {
   int to = plan->consumer >= 0 ? plan->consumer : f->stage;
   int64_t stride[PROGRAM_AXES] = {0};
   if (!f->t->reductions) return false;
-  if (!is_output(all->p, to) && !is_told(all, to)) return true;
+  if (!is_output(all->p, to) && !keeps_program_layout(all, to)) return true;
   if (plan->consumer < 0) return false;
   default_strides(&all->p->tensors.data[to], &all->layout[to], stride);
   for (int i = 0; i < f->t->rank; i++) f->out_stride[plan->axis[i]] = stride[i];
   return false;
 }
 
-/* What reads the sums is an output that has the lanes elsewhere: element by element, from a tile that is
- * kept. */
-static bool is_apart(const struct default_facts *f, const struct default_plan *plan, bool inner) {
+/* The fused consumer is an output with another innermost axis: it is computed element by element from the tile. */
+static bool is_gathered(const struct default_facts *f, const struct default_plan *plan,
+                        bool free_layout) {
   int v = plan->tile.vector_axis;
-  return plan->consumer >= 0 && !inner && v >= 0 && f->out_stride[v] != 1;
+  return plan->consumer >= 0 && !free_layout && v >= 0 && f->out_stride[v] != 1;
 }
 
-/* All of the axis as lanes of vectors, which are half of the registers at most. */
+/* The whole axis fits into vectors that take at most half of the registers. */
 static bool fit_registers(const struct default_plans *all, const struct default_facts *f,
                           int axis) {
   int64_t size = f->t->axes[axis].size;
   int lanes = default_lanes(f->t, all->machine);
-  if (size % lanes) return size >= 4 && size < lanes && !(size & (size - 1));
-  return size / lanes <= all->machine->registers / 2 && size / lanes <= 8;
+  if (size % lanes) return is_part_of_vector(size, lanes);
+  return size / lanes <= all->machine->registers / 2 && size / lanes <= DEFAULT_TILE_VECTORS;
 }
 
-/* Of the tile's axes those along which its reader loads other tensors in a twisted way. */
-static uint32_t turned_axes(const struct default_plans *all, const struct default_plan *plan) {
+/* Axes of the tile along which its consumer has non-affine loads. */
+static uint32_t non_affine_axes(const struct default_plans *all, const struct default_plan *plan) {
   struct default_facts f;
   uint32_t axes = 0;
   if (plan->consumer < 0) return 0;
@@ -250,84 +256,88 @@ static uint32_t turned_axes(const struct default_plans *all, const struct defaul
   return axes;
 }
 
-/* What reads it has vectors along these rows of the tile, which follow each other there: where they are enough, and
- * every tile has them all; -1. `turned` as turned_axes has it. */
-static int across(const struct default_plans *all, const struct default_facts *f,
-                  const struct default_plan *plan, uint32_t turned) {
+/* The axis of the tile along which the consumer's vectors run once the tile is transposed: its rows are contiguous in
+ * the output, and enough of them; -1 if there is none. */
+static int transposed_axis(const struct default_plans *all, const struct default_facts *f,
+                           const struct default_plan *plan, uint32_t non_affine) {
   int lanes = default_lanes(f->t, all->machine);
   if (lanes < DEFAULT_TRANSPOSED_LANES) return -1;
   for (int i = 0; i < f->t->rank; i++) {
     int64_t rows = plan->tile.rows[i];
     if (i == plan->tile.vector_axis || f->out_stride[i] != 1) continue;
-    if (turned >> i & 1) continue;
+    if (non_affine >> i & 1) continue;
     if (default_may_transpose(rows, lanes) && plan->tile.steps % lanes == 0) return i;
   }
   return -1;
 }
 
-/* How a tile may be chosen. */
+/* What a tile may do. */
 struct tile_choice {
-  bool alone; /* nothing is computed in it */
-  bool parts; /* its sums may come in parts */
+  bool alone;   /* no consumer is fused */
+  bool k_block; /* its reduction may be K-blocked */
 };
 
 static void choose_tile(struct default_plans *all, struct default_facts *f,
                         struct tile_choice choice) {
   int stage = f->stage;
   struct default_plan *plan = &all->plan[stage];
-  default_strides(f->t, &all->layout[stage], f->out_stride); /* not those of a choice before */
-  bool reads = f->t->reductions && !choice.alone;
-  plan->consumer = reads ? mapping_reader(all, stage, plan->axis) : -1;
-  bool inner = set_written(all, f, plan), adds_up = false;
+  default_strides(f->t, &all->layout[stage],
+                  f->out_stride); /* a choice before this one may have set others */
+  bool fuses = f->t->reductions && !choice.alone;
+  plan->consumer = fuses ? fusible_consumer(all, stage, plan->axis) : -1;
+  bool free_layout = set_out_strides(all, f, plan), adds_up = false;
   if (plan->consumer >= 0) adds_up = all->p->tensors.data[plan->consumer].reductions > 0;
-  int lanes = adds_up ? plan->axis[f->t->rank - 1] : -1;
-  if (adds_up && !fit_registers(all, f, lanes)) {
-    plan->consumer = lanes = -1;
+  int vector_axis = adds_up ? plan->axis[f->t->rank - 1] : -1;
+  if (adds_up && !fit_registers(all, f, vector_axis)) {
+    plan->consumer = vector_axis = -1;
     adds_up = false;
   }
-  const struct default_constraint *wish = stage == all->constrained ? all->mode.constraint : NULL;
+  const struct default_constraint *constraint =
+      stage == all->constrained ? all->mode.constraint : NULL;
   uint32_t outside = shared_axes(all, stage);
-  bool parts =
-      choice.parts && !adds_up && !all->mode.constraint && !outside && default_may_k_block(f);
-  uint32_t turned = turned_axes(all, plan);
-  struct default_options options = {.pack = all->mode.pack,
-                                    .free_layout = inner,
-                                    .lanes = lanes,
-                                    .constraint = wish,
-                                    .non_affine = turned,
-                                    .outside = outside,
-                                    .k_blocking = parts,
-                                    .stored = parts && plan->consumer >= 0 && !is_told(all, stage),
-                                    .split = !all->mode.constraint};
+  bool k_blocking =
+      choice.k_block && !adds_up && !all->mode.constraint && !outside && default_may_k_block(f);
+  uint32_t non_affine = non_affine_axes(all, plan);
+  struct default_options options = {
+      .pack = all->mode.pack,
+      .free_layout = free_layout,
+      .lanes = vector_axis,
+      .constraint = constraint,
+      .non_affine = non_affine,
+      .outside = outside,
+      .k_blocking = k_blocking,
+      .stored = k_blocking && plan->consumer >= 0 && !keeps_program_layout(all, stage),
+      .split = !all->mode.constraint};
   default_choose_tile(f, all->machine, options, &plan->tile);
-  plan->gathered = !adds_up && is_apart(f, plan, inner);
-  plan->transposed = plan->gathered && !wish ? across(all, f, plan, turned) : -1;
+  plan->gathered = !adds_up && is_gathered(f, plan, free_layout);
+  plan->transposed = plan->gathered && !constraint ? transposed_axis(all, f, plan, non_affine) : -1;
 }
 
-/* What reads the sums would be computed element by element, and loads something in a twisted way: as a stage of its own it
- * may come in straight pieces (default_straight.c). */
-static bool is_better_behind(const struct default_plans *all, const struct default_plan *plan) {
-  return plan->consumer >= 0 && plan->gathered && plan->transposed < 0 && turned_axes(all, plan);
+/* The fused consumer would be computed element by element, and has non-affine loads. As a stage of its own it may load
+ * contiguous pieces (default_straight.c). */
+static bool is_better_alone(const struct default_plans *all, const struct default_plan *plan) {
+  return plan->consumer >= 0 && plan->gathered && plan->transposed < 0 &&
+         non_affine_axes(all, plan);
 }
 
-/* A sum in parts is ready with the last one: what reads it stands behind. */
+/* A K-blocked reduction is complete after its last block, so that its consumer cannot be fused. */
 static void plan_tile(struct default_plans *all, struct default_facts *f) {
   int stage = f->stage;
   struct default_plan *plan = &all->plan[stage];
-  choose_tile(all, f, (struct tile_choice){.parts = true});
-  if (is_better_behind(all, plan))
-    choose_tile(all, f, (struct tile_choice){.alone = true, .parts = true});
+  choose_tile(all, f, (struct tile_choice){.k_block = true});
+  if (is_better_alone(all, plan))
+    choose_tile(all, f, (struct tile_choice){.alone = true, .k_block = true});
   if (plan->tile.k_block && plan->consumer >= 0) {
-    choose_tile(all, f, (struct tile_choice){.alone = true, .parts = true});
-    if (!plan->tile.k_block) choose_tile(all, f, (struct tile_choice){.parts = false});
+    choose_tile(all, f, (struct tile_choice){.alone = true, .k_block = true});
+    if (!plan->tile.k_block) choose_tile(all, f, (struct tile_choice){.k_block = false});
   }
   plan->kind = DEFAULT_TILED;
   if (plan->consumer >= 0) {
     plan->kind = DEFAULT_FUSED_PRODUCER;
     all->plan[plan->consumer].kind = DEFAULT_FUSED_CONSUMER;
-    keep_tiles(all, &plan->tile, plan->consumer, plan->axis);
+    set_layout(all, &plan->tile, plan->consumer, plan->axis);
   } else {
-    keep_tiles(all, &plan->tile, stage, NULL);
+    set_layout(all, &plan->tile, stage, NULL);
   }
 }
 
@@ -335,50 +345,49 @@ static void plan_stage(struct default_plans *all, int stage) {
   const struct program_tensor *t = &all->p->tensors.data[stage];
   struct default_plan *plan = &all->plan[stage];
   struct default_facts f;
-  if (!t->reductions) keep_as_read(all, stage);
+  if (!t->reductions) take_layout(all, stage);
   default_facts(all->p, stage, all->layout, &f);
-  bool open = !too_deep(t) && stage != all->constrained;
-  plan->first = open ? first_of_long(all, &f) : -1;
-  int along = open ? default_horizontal_axis(&f, all->machine) : -1;
+  bool may_be_flat = !too_deep(t) && stage != all->constrained;
+  plan->first = may_be_flat ? first_of_flat(all, &f) : -1;
+  int horizontal = may_be_flat ? default_horizontal_axis(&f, all->machine) : -1;
   if (plan->first >= 0) {
     plan->kind = DEFAULT_FLAT;
     plan->tile.cycles = default_flat_cycles(&f);
-  } else if (along >= 0) {
+  } else if (horizontal >= 0) {
     plan->kind = DEFAULT_HORIZONTAL;
-    plan->first = along;
-    plan->tile.cycles = default_horizontal_cycles(&f, all->machine, along);
+    plan->first = horizontal;
+    plan->tile.cycles = default_horizontal_cycles(&f, all->machine, horizontal);
   } else {
     plan_tile(all, &f);
   }
 }
 
-/* Cycles of an element that is computed by itself. */
-static double calls_apart(const struct default_facts *f) {
-  return f->operations < DEFAULT_CALLS ? 0 : CALLED * f->operations;
+/* Cycles of an element that is computed as a scalar: function calls. */
+static double scalar_calls(const struct default_facts *f) {
+  return f->operations < DEFAULT_HEAVY_OPERATIONS ? 0 : DEFAULT_FUSED_CALL * f->operations;
 }
 
-/* What a stage that is computed in the tile of another takes beside it: lanes that are gathered, or functions element
- * by element. */
-static double beside_tile(const struct default_plans *all, int stage) {
+/* Cycles of a fused consumer beside its tile: gathered elements, or scalar function calls. */
+static double consumer_cycles(const struct default_plans *all, int stage) {
   struct default_facts f;
   int of = 0, lane = -1, gathered = 0;
   while (all->plan[of].consumer != stage) of++;
   const struct default_plan *plan = &all->plan[of];
-  int along = plan->gathered ? plan->transposed : plan->tile.vector_axis;
+  int vector_axis = plan->gathered ? plan->transposed : plan->tile.vector_axis;
   default_facts(all->p, stage, all->layout, &f);
-  if (plan->gathered && along < 0) return calls_apart(&f) * (double)f.points;
+  if (plan->gathered && vector_axis < 0) return scalar_calls(&f) * (double)f.points;
   for (int i = 0; i < f.t->rank; i++)
-    if (plan->axis[i] == along) lane = i;
+    if (plan->axis[i] == vector_axis) lane = i;
   if (lane < 0) return 0;
   for (int i = 0; i < f.loads; i++)
     gathered += f.load[i].tensor != of && f.load[i].stride[lane] > 1;
-  return GATHERED * gathered * (double)f.points;
+  return DEFAULT_GATHERED_ELEMENT * gathered * (double)f.points;
 }
 
 double default_plan_cycles(const struct default_plans *all) {
   double cycles = -all->saved;
   for (int i = 0; i < all->p->tensors.count; i++) {
-    if (all->plan[i].kind == DEFAULT_FUSED_CONSUMER) cycles += beside_tile(all, i);
+    if (all->plan[i].kind == DEFAULT_FUSED_CONSUMER) cycles += consumer_cycles(all, i);
     if (all->plan[i].kind != DEFAULT_UNUSED && (!all->constant[i] || is_output(all->p, i)))
       cycles += all->plan[i].tile.cycles;
   }

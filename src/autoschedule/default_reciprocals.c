@@ -38,7 +38,7 @@ static int find_divisor(const struct program *p, const struct program_tensor *t,
   if (n->sort != PX_VALUE || n->op == PX_LOAD) return -1;
   if (n->op == PX_DIV && is_invariant_often(p, t, n->arg[1]) && has_reciprocal(p, n->arg[1]))
     return n->arg[1];
-  for (int i = 0; i < 3; i++) {
+  for (int i = 0; i < PX_ARGS; i++) {
     int found = n->arg[i] >= 0 ? find_divisor(p, t, n->arg[i]) : -1;
     if (found >= 0) return found;
   }
@@ -87,7 +87,7 @@ static bool has_function(const struct program *p, int expr) {
     case PX_SQRT: return true;
     default: break;
   }
-  for (int i = 0; i < 3; i++)
+  for (int i = 0; i < PX_ARGS; i++)
     if (n->arg[i] >= 0 && has_function(p, n->arg[i])) return true;
   return false;
 }
@@ -98,7 +98,7 @@ static int find_invariant(const struct program *p, const struct program_tensor *
   if (n->sort != PX_VALUE || n->op == PX_LOAD || !has_function(p, expr)) return -1;
   if (is_invariant_often(p, t, expr)) return expr;
   if (n->op == PX_SELECT) return -1;
-  for (int i = 0; i < 3; i++) {
+  for (int i = 0; i < PX_ARGS; i++) {
     int found = n->arg[i] >= 0 ? find_invariant(p, t, n->arg[i]) : -1;
     if (found >= 0) return found;
   }

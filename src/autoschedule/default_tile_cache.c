@@ -1,7 +1,8 @@
-/* A cache of tiles that were chosen before: edits and passes ask for those of a stage again and again, in programs
- * that differ elsewhere. The answers are the same without this file. See default.h.
+/* A cache of chosen tiles: edits and passes choose the tile of a stage again, in programs that
+ * differ elsewhere. Results are the same without it.
  *
- * The key is all that chooser_tile looks at. The table is one for all threads; who finds it in use chooses anew.
+ * The key is everything that chooser_tile depends on. All threads share the table; on lock
+ * contention the tile is computed again.
  */
 #include <pthread.h>
 #include <string.h>
@@ -9,12 +10,11 @@
 #include "autoschedule/default_chooser.h"
 #include "program/program_cost.h"
 
-enum { SLOTS = 1024, WORDS = 256 }; /* what has a longer key is not remembered */
-
+/* A longer key is not cached. */
 struct key {
   int count;
-  bool full;
-  int64_t words[WORDS];
+  bool too_long;
+  int64_t words[DEFAULT_KEY_WORDS];
 };
 
 struct slot {
@@ -22,18 +22,23 @@ struct slot {
   struct default_tile tile;
 };
 
-static struct slot slots[SLOTS];
+static struct slot slots[DEFAULT_CACHED_TILES];
 static pthread_mutex_t in_use = PTHREAD_MUTEX_INITIALIZER;
 
 static void add(struct key *k, int64_t word) {
-  if (k->count == WORDS)
-    k->full = true;
+  if (k->count == DEFAULT_KEY_WORDS)
+    k->too_long = true;
   else
     k->words[k->count++] = word;
 }
 
+/* Two numbers in one word. */
 static void add_two(struct key *k, uint32_t high, uint32_t low) {
-  add(k, (int64_t)((uint64_t)high << 32 | low));
+  add(k, (int64_t)(((uint64_t)UINT32_MAX + 1) * high + low));
+}
+
+static int64_t with_bit(int64_t word, bool bit) {
+  return 2 * word + bit;
 }
 
 static void add_real(struct key *k, double real) {
@@ -42,16 +47,18 @@ static void add_real(struct key *k, double real) {
   add(k, word);
 }
 
-/* Without what makes no difference to a stage of which nothing can be packed, nor a loop be split. */
-static struct default_options that_matter(const struct default_facts *f, struct default_options o) {
-  bool plain = false, asked = false;
+/* Clears options that make no difference: packing if nothing can be packed, loop partitioning if
+ * nothing is guarded. */
+static struct default_options relevant_options(const struct default_facts *f,
+                                               struct default_options o) {
+  bool packable = false, guarded = false;
   for (int i = 0; i < f->loads; i++) {
-    plain = plain || f->load[i].packable;
-    asked = asked || f->load[i].guarded;
+    packable = packable || f->load[i].packable;
+    guarded = guarded || f->load[i].guarded;
   }
-  o.pack = o.pack && plain;
+  o.pack = o.pack && packable;
   o.stored = o.stored && !o.free_layout;
-  o.split = o.split && asked && f->reduction == 1;
+  o.split = o.split && guarded && f->reduction == 1;
   return o;
 }
 
@@ -62,14 +69,14 @@ static int first_of_tensor(const struct default_facts *f, int load) {
   return i;
 }
 
-/* What can be packed, and at what cost, only where something is. */
+/* Fields of packing only where operands may be packed. */
 static void add_load(struct key *k, const struct default_facts *f, int load, bool pack) {
   const struct default_load *l = &f->load[load];
   const struct program_tensor *t = &f->p->tensors.data[l->tensor];
-  bool constant = pack && t->constant, plain = pack && l->packable;
+  bool constant = pack && t->constant, packable = pack && l->packable;
   add(k, first_of_tensor(f, load));
   add(k, program_elements(f->p, l->tensor));
-  add(k, (int64_t)t->dtype << 3 | constant << 2 | plain << 1 | l->cold);
+  add(k, with_bit(with_bit(with_bit(t->dtype, constant), packable), l->cold));
   add_two(k, l->non_affine, l->depends_on);
   add_two(k, l->guarded, pack ? l->inner : 0);
   add(k, pack ? l->outer : 0);
@@ -82,11 +89,12 @@ static void add_load(struct key *k, const struct default_facts *f, int load, boo
 
 static void add_facts(struct key *k, const struct default_facts *f, bool pack) {
   const struct program_tensor *t = f->t;
-  add(k, (int64_t)t->rank << 32 | t->reductions);
-  add(k, (int64_t)t->dtype << 16 | t->reducer << 8 | f->p->nodes.data[t->body].op);
+  add_two(k, (uint32_t)t->rank, (uint32_t)t->reductions);
+  add_two(k, (uint32_t)t->dtype, (uint32_t)t->reducer);
+  add(k, f->p->nodes.data[t->body].op);
   add_two(k, f->guarded, f->non_monotone);
   add_two(k, f->bounds_reduction, (uint32_t)f->operations);
-  add(k, (int64_t)f->loads << 3 | f->truncated << 2 | f->periodic << 1 | f->has_boundary);
+  add(k, with_bit(with_bit(with_bit(f->loads, f->truncated), f->periodic), f->has_boundary));
   add(k, f->points);
   add(k, f->reduction);
   for (int i = 0; i < t->rank + t->reductions; i++) {
@@ -96,15 +104,15 @@ static void add_facts(struct key *k, const struct default_facts *f, bool pack) {
   }
   for (int i = 0; i < t->rank; i++) {
     add(k, f->order[i]);
-    add(k,
-        t->reductions ? f->out_stride[i] == 1 : f->out_stride[i]); /* no more is asked of a sum */
+    /* a reduction only depends on whether the stride is 1 */
+    add(k, t->reductions ? f->out_stride[i] == 1 : f->out_stride[i]);
     add_real(k, f->inside_share[i]);
   }
   for (int i = 0; i < f->loads; i++) add_load(k, f, i, pack);
 }
 
 static void add_rest(struct key *k, const struct machine *m, struct default_options o) {
-  add(k, (int64_t)m->vector_bytes << 32 | m->registers);
+  add_two(k, (uint32_t)m->vector_bytes, (uint32_t)m->registers);
   add(k, m->line);
   add(k, m->l1);
   add(k, m->l2);
@@ -113,22 +121,23 @@ static void add_rest(struct key *k, const struct machine *m, struct default_opti
 #undef X
   add_two(k, o.non_affine, o.outside);
   add(k, o.lanes);
-  add(k, o.pack << 4 | o.free_layout << 3 | o.k_blocking << 2 | o.stored << 1 | o.split);
+  add(k, with_bit(with_bit(o.pack, o.free_layout), o.k_blocking));
+  add(k, with_bit(o.stored, o.split));
 }
 
-/* Two halves, so that products of one need not wait for those of the other. */
+/* Hashes even and odd words separately, so that their multiplications overlap. */
 static unsigned slot_of(const struct key *k) {
-  const uint64_t prime = UINT64_C(0x9e3779b97f4a7c15);
+  const uint64_t factor = (uint64_t)DEFAULT_HASH_FACTOR * DEFAULT_HASH_FACTOR;
   uint64_t even = 0, odd = 1;
   for (int i = 0; i + 1 < k->count; i += 2) {
-    even = (even ^ (uint64_t)k->words[i]) * prime;
-    odd = (odd ^ (uint64_t)k->words[i + 1]) * prime;
-    even ^= even >> 29;
-    odd ^= odd >> 29;
+    even = (even ^ (uint64_t)k->words[i]) * factor;
+    odd = (odd ^ (uint64_t)k->words[i + 1]) * factor;
+    even ^= even >> DEFAULT_HASH_SHIFT;
+    odd ^= odd >> DEFAULT_HASH_SHIFT;
   }
-  if (k->count % 2) even = (even ^ (uint64_t)k->words[k->count - 1]) * prime;
-  even ^= odd * prime;
-  return (unsigned)((even ^ even >> 32) % SLOTS);
+  if (k->count % 2) even = (even ^ (uint64_t)k->words[k->count - 1]) * factor;
+  even ^= odd * factor;
+  return (unsigned)((even ^ even >> DEFAULT_HASH_SHIFT) % DEFAULT_CACHED_TILES);
 }
 
 static bool same_key(const struct key *a, const struct key *b) {
@@ -139,22 +148,22 @@ void default_choose_tile(const struct default_facts *f, const struct machine *ma
                          struct default_options options, struct default_tile *out) {
   struct key key;
   key.count = 0;
-  key.full = false;
-  options = that_matter(f, options);
+  key.too_long = false;
+  options = relevant_options(f, options);
   if (!options.constraint) {
     add_rest(&key, machine, options);
     add_facts(&key, f, options.pack);
   }
-  bool may = key.count && !key.full, known = false;
-  struct slot *slot = &slots[may ? slot_of(&key) : 0];
-  if (may && !pthread_mutex_trylock(&in_use)) {
+  bool cached = key.count && !key.too_long, known = false;
+  struct slot *slot = &slots[cached ? slot_of(&key) : 0];
+  if (cached && !pthread_mutex_trylock(&in_use)) {
     known = same_key(&slot->key, &key);
     if (known) *out = slot->tile;
     pthread_mutex_unlock(&in_use);
   }
   if (known) return;
   chooser_tile(f, machine, options, out);
-  if (may && !pthread_mutex_trylock(&in_use)) {
+  if (cached && !pthread_mutex_trylock(&in_use)) {
     slot->key = key;
     slot->tile = *out;
     pthread_mutex_unlock(&in_use);
@@ -163,6 +172,6 @@ void default_choose_tile(const struct default_facts *f, const struct machine *ma
 
 void default_clear_cache(void) {
   if (pthread_mutex_lock(&in_use)) return;
-  for (int i = 0; i < SLOTS; i++) slots[i].key.count = 0;
+  for (int i = 0; i < DEFAULT_CACHED_TILES; i++) slots[i].key.count = 0;
   pthread_mutex_unlock(&in_use);
 }

@@ -72,7 +72,7 @@ static canvas_status add_level(const struct binder *b, struct bound_stage *stage
   const char *name = level_name(b, step->level);
   if (!step->own)
     return reject(b, stage_place(b, stage),
-                  "the layout of '%s' has loop '%s', which stands around what is kept",
+                  "the layout of '%s' has loop '%s', which is around the buffer",
                   stage_name(b, stage), name);
   if (taken[at]) return twice(b, stage, name);
   taken[at] = true;
@@ -88,7 +88,7 @@ static canvas_status add_axis(const struct binder *b, struct bound_stage *stage,
   if (parts < 0) return twice(b, stage, name);
   if (parts == 0)
     return reject(b, stage_place(b, stage),
-                  "the layout of '%s' has axis '%s', whose loops all stand around what is kept",
+                  "the layout of '%s' has axis '%s', whose loops are all around the buffer",
                   stage_name(b, stage), name);
   add_dimension(stage, axis, 1, extent);
   return CANVAS_OK;
@@ -143,7 +143,7 @@ static void give_room(const struct binder *b, struct bound_stage *stage) {
 static canvas_status check_streamed(const struct binder *b, int index) {
   const struct bound_stage *stage = &b->tree->stages[index];
   if (!stage->is_output)
-    return reject(b, stage_place(b, stage), "':stream' is of outputs, '%s' is none",
+    return reject(b, stage_place(b, stage), "':stream' is for outputs, '%s' is not an output",
                   stage_name(b, stage));
   for (int i = 0; i < b->reads.count; i++)
     if (b->reads.data[i].producer == index)

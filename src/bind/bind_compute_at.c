@@ -72,12 +72,11 @@ static canvas_status check_inner(const struct binder *b, const struct axis_split
     const struct step *inner = step_of(stage, c->text->level[i]);
     const struct step *outer = step_of(stage, c->text->level[i - 1]);
     if (outer->own && !inner->own)
-      return reject(
-          b, split_place(b, c),
-          "'%s' keeps the values of all steps of loop '%s' and of one of '%s', which is a "
-          "smaller part of axis '%s' (the outer loop comes first in {})",
-          stage_name(b, stage), level_name(b, outer->level), level_name(b, inner->level),
-          stage_tensor(b, stage)->axes[c->axis].name);
+      return reject(b, split_place(b, c),
+                    "'%s' stores all steps of loop '%s' and one step of '%s', which is a "
+                    "smaller part of axis '%s' (the outer loop comes first in {})",
+                    stage_name(b, stage), level_name(b, outer->level), level_name(b, inner->level),
+                    stage_tensor(b, stage)->axes[c->axis].name);
   }
   return CANVAS_OK;
 }

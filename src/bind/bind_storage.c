@@ -43,16 +43,17 @@ static canvas_status reject_reg(const struct binder *b, const struct bound_stage
   const struct bound_stage *at = places->at ? places->at : stage;
   const char *name = stage_name(b, stage), *where = stage_name(b, at);
   if (places->loop < 0)
-    return reject(b, stage_place(b, stage),
-                  "':reg' buffer '%s' cannot be in registers: its place at '%s' is no constant, or "
-                  "not of the same lanes everywhere",
-                  name, where);
+    return reject(
+        b, stage_place(b, stage),
+        "':reg' buffer '%s' cannot be in registers: its index in '%s' is not constant, or "
+        "not of the same lanes everywhere",
+        name, where);
   return reject(
       b, stage_place(b, stage),
-      "':reg' buffer '%s' cannot be in registers: its place at '%s' depends on loop '%s', "
+      "':reg' buffer '%s' cannot be in registers: its index in '%s' depends on loop '%s', "
       "%s",
       name, where, loop_name(b, places->loop),
-      b->tree->loops[places->loop].unrolled ? "which is no whole number of vectors"
+      b->tree->loops[places->loop].unrolled ? "which is not a whole number of vectors"
                                             : "which is not unrolled");
 }
 
@@ -168,12 +169,13 @@ static canvas_status check_streamed(const struct binder *b, const struct bound_s
     return reject(b, stage_place(b, stage), "':stream' output '%s' is neither f32 nor f64",
                   stage_name(b, stage));
   if (stage->vec < 0)
-    return reject(b, stage_place(b, stage), "':stream' output '%s' stands in no vec loop",
+    return reject(b, stage_place(b, stage), "':stream' output '%s' is in no vec loop",
                   stage_name(b, stage));
   if (stage->start >= 0 && stage->accumulates_in_value)
-    return reject(b, stage_place(b, stage),
-                  "':stream' output '%s' is summed up in memory: its sums are no tile of registers",
-                  stage_name(b, stage));
+    return reject(
+        b, stage_place(b, stage),
+        "':stream' output '%s' accumulates in memory: its accumulators are not in registers",
+        stage_name(b, stage));
   return CANVAS_OK;
 }
 

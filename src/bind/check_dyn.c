@@ -40,7 +40,7 @@ static canvas_status check_outside(const struct binder *b, const struct axis_spl
     if (step->axis == c->axis) passed = true;
     if (!passed || step->axis < 0 || !(axes >> step->axis & 1)) continue;
     return reject(b, node_place(b, step->node),
-                  "loop '%s' stands inside dyn loop '%s', which runs as far as axis '%s' says",
+                  "loop '%s' stands inside dyn loop '%s', whose bounds depend on axis '%s'",
                   level_name(b, step->level), part_name(b, c, 0),
                   stage_tensor(b, stage)->axes[step->axis].name);
   }

@@ -36,13 +36,13 @@ static canvas_status not_computed(const struct binder *b, const struct read *r, 
   const struct px_node *load = &b->p->nodes.data[r->load];
   struct buf text = {0};
   program_print_expr(b->p, b->p->indices.data[load->first + axis], &text);
-  canvas_status status = reject(
-      b, stage_place(b, consumer),
-      "stage '%s' reads '%s' at '%.100s' along axis '%s': from %lld to %lld while the loops around "
-      "both stand still, and 0 to %lld are computed",
-      stage_name(b, consumer), stage_name(b, producer), text.text,
-      stage_tensor(b, producer)->axes[axis].name, (long long)at.low, (long long)at.high,
-      (long long)inside - 1);
+  canvas_status status = reject(b, stage_place(b, consumer),
+                                "stage '%s' reads '%s' at '%.100s' along axis '%s': from %lld to "
+                                "%lld in one iteration of the "
+                                "loops around both, which computes 0 to %lld",
+                                stage_name(b, consumer), stage_name(b, producer), text.text,
+                                stage_tensor(b, producer)->axes[axis].name, (long long)at.low,
+                                (long long)at.high, (long long)inside - 1);
   buf_free(&text);
   return status;
 }
@@ -51,8 +51,8 @@ static canvas_status not_bounded(const struct binder *b, const struct read *r, i
   const struct bound_stage *consumer = &b->tree->stages[r->consumer];
   const struct bound_stage *producer = &b->tree->stages[r->producer];
   return reject(b, stage_place(b, consumer),
-                "stage '%s' reads '%s' along axis '%s' in a way that cannot be bounded while the "
-                "loops around both stand still",
+                "stage '%s' reads '%s' along axis '%s' in a way that cannot be bounded in one "
+                "iteration of the loops around both",
                 stage_name(b, consumer), stage_name(b, producer),
                 stage_tensor(b, producer)->axes[axis].name);
 }

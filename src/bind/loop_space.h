@@ -4,14 +4,13 @@
  * is flat. The axes of a stage are expressions over the open loops (constants for loops fixed at a
  * number). So the simplifier, px_range and affine.h apply to an index as a function of the loops.
  *
- * *     loop_space_enter(&space, stage);              // opens all loops of a stage: axis i is step
- * i
- *     loop_space_index(&space, index, &sum);        // an index of its expression
+ *     loop_space_enter(&space, stage);        // opens all loops of a stage: axis i is step i
+ *     loop_space_index(&space, index, &sum);  // an index of its expression
  *
  * or loop by loop, as a walk over the tree opens them:
  *
  *     space.digit[level] = loop_space_axis(&space, "h", 0, 14);
- * *     at = space_place(&space, stage);              // place of its element in its buffer
+ *     at = space_place(&space, stage);        // place of its element in its buffer
  */
 #ifndef CANVAS_BIND_LOOP_SPACE_H
 #define CANVAS_BIND_LOOP_SPACE_H

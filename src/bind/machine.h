@@ -9,7 +9,7 @@
  *     vector_registers 32
  *     ...
  *
- * * machine_text.c has the table of the keys. Every call that binds a schedule names the machine.
+ * machine_text.c has the table of the keys. Every call that binds a schedule names the machine.
  */
 #ifndef CANVAS_BIND_MACHINE_H
 #define CANVAS_BIND_MACHINE_H

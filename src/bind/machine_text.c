@@ -260,11 +260,9 @@ static canvas_status parse_head(struct lexer *lx, struct machine *m) {
   return lexer_end_line(lx, "after the name");
 }
 
-/* Sets the defaults of missing keys, or fails for a required one. A fact stated with its default
- * value is dropped, so that equal machines have equal texts. */
+/* Sets the defaults of missing keys, or fails for a required one. */
 static canvas_status complete(struct lexer *lx, const bool seen[ROWS], struct machine *m) {
   for (int i = 0; i < ROWS; i++) {
-    if (has_default(&rows[i], m)) set_number(&rows[i], m, 0);
     if (seen[i] || rows[i].usual) continue;
     if (rows[i].otherwise < 0)
       return lexer_fail(lx, &lx->token, "machine '%s' has no %s", m->name, rows[i].key);

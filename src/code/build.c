@@ -1,4 +1,4 @@
-/* The code of a bound schedule, from the plan to the tree. See build.h. */
+/* Builds the tree of a bound schedule: the plan, then the walk. See build.h. */
 #include "code/build.h"
 
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static void close_builder(struct builder *b) {
   mem_free(b->own.data);
 }
 
-/* ---- what is settled before a statement is built ---- */
+/* ---- the plan: facts about stages and nodes, before any statement ---- */
 
 static void find_stages_below(struct builder *b) {
   for (int i = 0; i < b->schedule->nodes.count; i++) b->nodes[i].stage = -2;
@@ -82,8 +82,8 @@ canvas_status code_build(canvas_context *ctx, const struct loop_tree *tree, stru
                       .code = code_new(tree->program->name),
                       .lane = -1,
                       .lanes = 1,
-                      .kept = 1,
-                      .first = -1};
+                      .lane_steps = 1,
+                      .active_lanes = -1};
   open_builder(&b);
   plan(&b);
   build_variables(&b);

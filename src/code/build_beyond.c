@@ -1,9 +1,9 @@
-/* What lies beyond the axes of a stage where tiles do not divide them. See build_parts.h.
+/* The end of an axis that tiles do not divide. See build_parts.h.
  *
- * What is seen is written under a condition: rows under an if, of vectors the first lanes. Variables
- * are private: they are computed without asking, as long as no load leaves its tensor. Where that is
- * not proved by the ranges of its place, a load in vectors is one of the first lanes, and an axis that
- * is the same in all lanes stops at its last element, so that the row is computed once more:
+ * Stores to memory are guarded: rows by an `if`, vectors by storing their first lanes. Register
+ * tiles are private, so they are computed whole, as long as no load leaves its tensor. If ranges do
+ * not prove that, a vector load takes its first lanes, and an axis that is the same in all lanes is
+ * clamped to its last element, so that the last row is computed again:
  *
  *     acc_1 += A[LEAST_OF(it*2 + 1, 8)*64 + k] * LOAD_V16(B[k*19 + jt*16], 19 - jt*16)
  */
@@ -18,9 +18,9 @@ bool build_decided(const struct builder *b, int condition, bool value) {
   return n->op == PX_BOOL && n->integer == value;
 }
 
-/* ---- how many lanes, which rows ---- */
+/* ---- active lanes and rows ---- */
 
-/* How many lanes of the vector are below `size`; -1 if lanes are not that in order. */
+/* The number of lanes of the vector that are below `size`; -1 if the lanes do not ascend. */
 static int lanes_below(struct builder *b, int value, int64_t size) {
   int64_t stride;
   if (!build_stride(b, value, b->lane, &stride) || stride < 1) return -1;
@@ -31,7 +31,8 @@ static int lanes_below(struct builder *b, int value, int64_t size) {
 
 static void fewer_lanes(struct builder *b, struct beyond *beyond, int lanes) {
   if (px_range(b->px, lanes).low >= b->lanes) return;
-  beyond->first = beyond->first < 0 ? lanes : px_min(b->px, beyond->first, lanes);
+  beyond->active_lanes =
+      beyond->active_lanes < 0 ? lanes : px_min(b->px, beyond->active_lanes, lanes);
 }
 
 static void add_axis(struct builder *b, struct beyond *beyond, int axis, bool reduces, int value,
@@ -57,17 +58,17 @@ struct beyond build_beyond(struct builder *b, int stage, bool reductions) {
   const struct bound_stage *bound = &b->tree->stages[stage];
   const struct program_tensor *t = &b->program->tensors.data[bound->tensor];
   int yes = px_bool(b->px, true);
-  struct beyond beyond = {.always = yes, .rows = yes, .each = -1, .first = -1};
+  struct beyond beyond = {.always = yes, .rows = yes, .each = -1, .active_lanes = -1};
   for (int i = 0; i < t->rank + (reductions ? t->reductions : 0); i++) {
     if (!bound->tail[i] || b->guarded[stage] >> i & 1) continue;
     int value = space_axis(&b->space, bound, i);
     if (value >= 0) add_axis(b, &beyond, i, i >= t->rank, value, t->axes[i].size);
   }
-  if (b->kept < b->lanes) fewer_lanes(b, &beyond, px_int(b->px, b->kept));
+  if (b->lane_steps < b->lanes) fewer_lanes(b, &beyond, px_int(b->px, b->lane_steps));
   return beyond;
 }
 
-/* ---- what is computed all the same ---- */
+/* ---- computing beyond the end ---- */
 
 bool build_is_private(const struct stored *to) {
   return to->at.kind == STORAGE_NAMED;
@@ -78,7 +79,7 @@ static bool within(const struct builder *b, int node, int around) {
   return node == around;
 }
 
-/* In the loops of a reduction whose sums are private; not where an axis bounds the reduction. */
+/* Inside a reduction whose accumulators are private, unless data bound the reduction. */
 bool build_computes_beyond(const struct builder *b, int stage, int node) {
   const struct bound_stage *bound = &b->tree->stages[stage];
   if (bound->start < 0 || node == bound->start || !within(b, node, bound->start)) return false;
@@ -90,7 +91,8 @@ bool build_computes_beyond(const struct builder *b, int stage, int node) {
 
 /* ---- loads ---- */
 
-/* The tree's own buffers get so many elements more, that their last rows are loaded in whole vectors. */
+/* Buffers of the tree get up to this many more elements, so that their last rows are loaded in
+ * whole vectors. */
 enum { MORE_ELEMENTS = CODE_LANES };
 
 bool build_place_inside(struct builder *b, const struct stored *h, int place) {
@@ -103,8 +105,8 @@ bool build_place_inside(struct builder *b, const struct stored *h, int place) {
   return r.high < *elements;
 }
 
-/* No load below leaves its tensor, whatever stands around it; with `uniform` of those that are the
- * same in all lanes. */
+/* No load of the expression leaves its tensor, whatever its conditions; with `uniform` only loads
+ * that are the same in all lanes are checked. */
 bool build_loads_inside(struct builder *b, int expr, bool uniform) {
   if (expr < 0) return true;
   const struct px_node n = *node_of(b, expr); /* a copy: the scratch program may grow */
@@ -118,7 +120,7 @@ bool build_loads_inside(struct builder *b, int expr, bool uniform) {
   return (lanes || build_place_inside(b, h, place)) && build_loads_inside(b, place, uniform);
 }
 
-/* What is in variables is read by number: no place there may have become another expression. */
+/* Variables are read by number, so their indices must still be sums of axes. */
 static bool names_stand(struct builder *b, int expr) {
   if (expr < 0) return true;
   const struct px_node n = *node_of(b, expr);
@@ -134,8 +136,8 @@ static bool names_stand(struct builder *b, int expr) {
   return true;
 }
 
-/* The body with those axes at their last elements that loads beyond would need: of `beyond->axes` as
- * few as can be proved, lanes apart. False if there is none. */
+/* The body with axes clamped to their last elements, as few of `beyond->axes` as loads need; lanes
+ * are not clamped. False if there is no such body. */
 bool build_body_beyond(struct builder *b, int stage, const struct beyond *beyond, int *body) {
   const struct bound_stage *bound = &b->tree->stages[stage];
   uint64_t kept = beyond->axes;

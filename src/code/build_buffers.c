@@ -1,4 +1,5 @@
-/* The variables of a function's code, and where buffers are declared and allocated. See build_parts.h. */
+/* The variables of a function's code, and where buffers are declared and allocated. See
+ * build_parts.h. */
 #include "code/build_parts.h"
 
 #include <stdio.h>
@@ -56,13 +57,13 @@ static void name_sums(struct builder *b) {
   for (int i = 0; i < b->tree->count; i++) {
     const struct bound_stage *bound = &b->tree->stages[i];
     if (bound->sum.kind == STORAGE_NONE) continue;
-    char wish[PROGRAM_NAME + 8];
-    snprintf(wish, sizeof wish, "%s_acc", b->program->tensors.data[bound->tensor].name);
-    b->stages[i].sum.variable = stored_variable(b, sums == 1 ? "acc" : wish, &bound->sum);
+    char hint[PROGRAM_NAME + 8];
+    snprintf(hint, sizeof hint, "%s_acc", b->program->tensors.data[bound->tensor].name);
+    b->stages[i].sum.variable = stored_variable(b, sums == 1 ? "acc" : hint, &bound->sum);
   }
 }
 
-/* The variables that only code has: their names are kept from others. */
+/* Variables of the tree's own, whose names printers reserve. */
 static int own(struct builder *b, const char *name, enum code_storage storage,
                struct code_type type) {
   int variable = code_variable(b->code, name, storage, type, 1);
@@ -70,7 +71,7 @@ static int own(struct builder *b, const char *name, enum code_storage storage,
   return variable;
 }
 
-/* What lies behind the elements of a row that takes whole vectors is nobody's. */
+/* A row that has room for whole vectors: the elements after `used` hold no value. */
 static void give_rows(struct builder *b, const struct bound_stage *bound, int variable) {
   const struct buffer_axis *last = bound->layout + bound->dims - 1;
   if (bound->dims == 0 || last->padded_extent == last->extent) return;
@@ -78,7 +79,7 @@ static void give_rows(struct builder *b, const struct bound_stage *bound, int va
   b->code->variables.data[variable].used = last->extent;
 }
 
-/* Parameters first, then loops, then buffers: in names, who comes later yields. */
+/* Parameters first, then loops, then buffers: of equal names the later one is changed. */
 void build_variables(struct builder *b) {
   const struct program *p = b->program;
   for (int i = 0; i < p->tensors.count; i++) b->tensor_variable[i] = -1;
@@ -124,7 +125,7 @@ void build_declare(struct builder *b, const struct stored *h, int start) {
   if (h->at.kind != STORAGE_HEAP) code_declare(b->code, h->variable, start);
 }
 
-/* The buffers that live as long as one iteration of the loop. */
+/* Declares the buffers whose lifetime is one iteration of the loop. */
 void build_declare_at(struct builder *b, int compute_at) {
   for (int i = 0; i < b->tree->count; i++) {
     const struct bound_stage *bound = &b->tree->stages[i];

@@ -1,8 +1,8 @@
-/* Which expressions are uniform over the lanes of a vector, which are vectors, and which must be
- * gathered. See build_parts.h.
+/* The form of an expression in a vec loop: uniform over the lanes, a vector, or a gather. See
+ * build_parts.h.
  *
- * What stands in a branch is evaluated only where the branch is taken, so a select with something
- * to gather inside is gathered as a whole.
+ * A branch of a select is evaluated only if it is taken, so a select with a gather inside is
+ * gathered as a whole.
  */
 #include "code/build_parts.h"
 
@@ -18,7 +18,7 @@ bool build_in_vectors(const struct builder *b) {
   return b->lane >= 0 && !b->one_by_one;
 }
 
-/* ---- what is stored somewhere ---- */
+/* ---- stored values ---- */
 
 const struct stored *build_stored_of(struct builder *b, int tensor, struct stored *input) {
   int stage = b->space.stage_of[tensor];
@@ -41,9 +41,9 @@ enum form build_storage_form(struct builder *b, const struct stored *h, int plac
   return h->at.kind == STORAGE_NAMED && h->at.lanes != b->lanes ? FORM_GATHER : FORM_VECTOR;
 }
 
-/* ---- what is known of a node in this statement ---- */
+/* ---- known facts about a node in this statement ---- */
 
-/* Two bits each, 0 is not known yet. */
+/* Two bits each; 0: not known yet. */
 enum { KNOWN_FORM = 0, KNOWN_SCATTERED = 2, KNOWN_HARMLESS = 4 };
 
 static int recall(const struct builder *b, int expr, int what) {
@@ -60,7 +60,7 @@ static enum form most(enum form a, enum form bound) {
   return a > bound ? a : bound;
 }
 
-/* Something below must be gathered. */
+/* A part of the expression is a gather. */
 static bool gathers(struct builder *b, int expr) {
   if (expr < 0) return false;
   int known = recall(b, expr, KNOWN_SCATTERED);
@@ -86,7 +86,7 @@ static bool look_for_harm(struct builder *b, const struct px_node *n) {
   return harmless(b, n->arg[0]) && harmless(b, n->arg[1]) && harmless(b, n->arg[2]);
 }
 
-/* No load below leaves its tensor, whatever the conditions around it say. */
+/* No load of the expression leaves its tensor, whatever its conditions. */
 static bool harmless(struct builder *b, int expr) {
   if (expr < 0) return true;
   int known = recall(b, expr, KNOWN_HARMLESS);
@@ -103,7 +103,7 @@ static enum form select_form(struct builder *b, const struct px_node *n) {
   return harmless(b, n->arg[1]) && harmless(b, n->arg[2]) ? FORM_VECTOR : FORM_GATHER;
 }
 
-/* Of conditions the form of their truth: a vector of masks has no && with a scalar. */
+/* The form of a condition: a vector of masks cannot be combined with a scalar by &&. */
 static enum form condition_form(struct builder *b, const struct px_node *n) {
   if (n->op == PX_NOT) return build_form(b, n->arg[0]);
   enum form a = build_form(b, n->arg[0]), bound = build_form(b, n->arg[1]);
@@ -131,7 +131,7 @@ static enum form find_form(struct builder *b, int expr) {
     default: break;
   }
   if (n->sort == PX_CONDITION) return condition_form(b, n);
-  enum form s = FORM_UNIFORM; /* operators: what must be is gathered before */
+  enum form s = FORM_UNIFORM; /* operators: gathers are done before */
   for (int i = 0; i < 3; i++)
     if (n->arg[i] >= 0 && build_form(b, n->arg[i]) != FORM_UNIFORM) s = FORM_VECTOR;
   return s;

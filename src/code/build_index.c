@@ -1,18 +1,18 @@
-/* Axes that stand open, and how an index moves along one. See build_parts.h. */
+/* Open axes, and the stride of an index along one. See build_parts.h. */
 #include "code/build_parts.h"
 
 static const struct px_node *node_of(const struct builder *b, int expr) {
   return &b->px->nodes.data[expr];
 }
 
-/* One more axis: a loop over [first, first + size) with this counter. */
+/* Opens an axis: a loop over [first, first + size) with this counter. */
 int build_open_axis(struct builder *b, int counter, int64_t first, int64_t size) {
   const char *name = b->code->variables.data[counter].name;
   b->axis_variable[b->space.open] = counter;
   return loop_space_axis(&b->space, name, first, size);
 }
 
-/* How far one step of the axis moves the index; false if not always as far. */
+/* The stride of the index along the axis; false if it is not constant. */
 bool build_stride(const struct builder *b, int index, int axis, int64_t *stride) {
   struct affine a;
   *stride = 0;
@@ -30,5 +30,5 @@ int build_at_zero(struct builder *b, int index, int axis) {
     if (n->op == PX_AXIS && n->integer == axis) affine_drop(&a, i);
   }
   int at = affine_expr(b->px, &a);
-  return b->px->failed ? index : at; /* told at the end */
+  return b->px->failed ? index : at; /* reported at the end */
 }

@@ -1,4 +1,5 @@
-/* The walk over a bound tree: loops, the conditions around them, parallel regions. See build_parts.h. */
+/* The walk over a bound tree: loops, the conditions around them, parallel regions. See
+ * build_parts.h. */
 #include "code/build_parts.h"
 
 /* ---- loops ---- */
@@ -6,7 +7,7 @@
 static void children(struct builder *b, int node);
 static void walk(struct builder *b, int node);
 
-/* The inside of a loop; `data` is what the loop is of. */
+/* Builds the inside of a loop; `data` is its argument. */
 typedef void inside(struct builder *b, int node, int data);
 
 static void body(struct builder *b, int node, int data) {
@@ -15,8 +16,8 @@ static void body(struct builder *b, int node, int data) {
   children(b, node);
 }
 
-/* What stands where the digits are constants: in braces if it begins with variables that the next
- * copy declares, too. */
+/* A copy with constant digits: in a block if it begins with declarations, which the next copy
+ * repeats. */
 static void copy(struct builder *b, int node, inside *in, int data) {
   if (b->copied && b->nodes[node].declares && in == body) {
     struct block block = build_opened(b, code_open_block(b->code));
@@ -57,8 +58,8 @@ static bool below(const struct bound_stage *bound, int node) {
   return stage_step(bound, node) < bound->steps;
 }
 
-/* Of a level that is opened next: how many of its iterations any stage needs (`some`), and how
- * many are full for all stages that want full tiles without a condition. */
+/* Of the next level: the iterations that any stage needs (`some`), and those that are full for all
+ * stages whose remainder is peeled (`full`). */
 static void tiles(struct builder *b, int node, int level, int64_t extent, int64_t *some,
                   int64_t *full) {
   *some = 0;
@@ -89,7 +90,7 @@ static void tiles(struct builder *b, int node, int level, int64_t extent, int64_
   }
 }
 
-/* One level: constant, written out, or a loop; full tiles first where the rest is peeled. */
+/* One level: constant, unrolled, or a loop; full tiles first if the remainder is peeled. */
 static void level_loop(struct builder *b, int node, int level, int64_t extent, inside *in,
                        int data) {
   int64_t some, full;
@@ -111,7 +112,7 @@ static void level_loop(struct builder *b, int node, int level, int64_t extent, i
   b->copied = copied;
 }
 
-/* The members of a group, from `member` on, one in the other. */
+/* The members of a group, from `member` on, nested. */
 static void members(struct builder *b, int node, int member) {
   const struct schedule_loop *loop = &build_node(b, node)->loop;
   if (member == loop->count) {
@@ -148,7 +149,7 @@ static void folded_loop(struct builder *b, int node) {
   build_close(b, block);
 }
 
-/* A vector of a vec loop; so many of its steps are left. */
+/* A vector of a vec loop, with `steps` steps left. */
 static void vec_piece(struct builder *b, int node, int base, int64_t steps) {
   struct space_checkpoint m = loop_space_checkpoint(&b->space);
   build_open_lanes(b, node, base, steps);
@@ -157,7 +158,7 @@ static void vec_piece(struct builder *b, int node, int base, int64_t steps) {
   loop_space_rollback(&b->space, m);
 }
 
-/* Whole vectors, of the last one the steps that there are. */
+/* Whole vectors; the last one has the remaining steps. */
 static void vec_loop(struct builder *b, int node) {
   const struct schedule_loop *loop = &build_node(b, node)->loop;
   const struct bound_loop *bound = &b->tree->loops[node];
@@ -215,7 +216,7 @@ static void loop_of(struct builder *b, int node) {
 
 /* ---- parallel loops ---- */
 
-/* Buffers on the heap are each thread's own: a parallel region around the loop allocates them. */
+/* Each thread has its own heap buffers: a parallel region around the loop allocates them. */
 static void parallel_region(struct builder *b, int node) {
   struct block region = build_opened(b, code_open_region(b->code));
   struct block buffers = build_opened(b, build_allocate(b, node));
@@ -240,8 +241,8 @@ static void parallel_loop(struct builder *b, int node) {
 
 /* ---- the walk ---- */
 
-/* The conditions of a stage's tails that are known before its last loops are: axes all of whose
- * digits stand open, but for what is computed all the same. */
+/* Guards of a stage's tails that are known before its innermost loops: of axes all of whose digits
+ * are open, unless the stage computes beyond their end. */
 static int known_guard(struct builder *b, int stage, int node, uint64_t *axes) {
   const struct bound_stage *bound = &b->tree->stages[stage];
   const struct program_tensor *t = &b->program->tensors.data[bound->tensor];
@@ -269,7 +270,7 @@ static void child_of(struct builder *b, int child) {
     if (b->tree->stages[i].start == child && !b->tree->stages[i].dead) build_end_sums(b, i);
 }
 
-/* A loop with one stage below, under what is known of its tails already. */
+/* A loop with one stage below, under the guards of its tails that are known already. */
 static void guarded_child(struct builder *b, int child) {
   int stage = b->nodes[child].stage;
   uint64_t axes = 0;
@@ -320,7 +321,7 @@ static void walk(struct builder *b, int node) {
 
 void build_walk(struct builder *b) {
   b->lane = -1;
-  b->lanes = b->kept = 1;
+  b->lanes = b->lane_steps = 1;
   struct block buffers = {0};
   bool heap = build_heaps(b, 0) > 0;
   if (heap) buffers = build_opened(b, build_allocate(b, 0));

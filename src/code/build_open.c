@@ -1,4 +1,5 @@
-/* What opens and closes: statements with children, loops, the digits of a group. See build_parts.h. */
+/* Opens and closes statements with children, loops, and the digits of a group. See build_parts.h.
+ */
 #include "code/build_parts.h"
 
 /* A statement whose children come next. */
@@ -11,7 +12,7 @@ void build_close(struct builder *b, struct block block) {
   code_close(b->code, block.statement);
 }
 
-/* A loop, in parallel if that is asked for. */
+/* A loop, parallel if the builder is about to open a parallel loop. */
 struct block build_open_for(struct builder *b, int counter, int low, int high, int64_t step) {
   struct block block =
       build_opened(b, code_open_for(b->code, counter, low, high, step, b->parallel));
@@ -53,7 +54,7 @@ void build_clear_group(struct builder *b, const struct schedule_loop *loop) {
 void build_open_lanes(struct builder *b, int node, int base, int64_t steps) {
   int at = base;
   b->lanes = b->tree->loops[node].lanes;
-  b->kept = steps < b->lanes ? (int)steps : b->lanes;
+  b->lane_steps = steps < b->lanes ? (int)steps : b->lanes;
   if (b->lanes > 1) {
     int lane = build_open_axis(b, b->lane_variable, 0, b->lanes);
     b->lane = b->space.open - 1;
@@ -65,5 +66,5 @@ void build_open_lanes(struct builder *b, int node, int base, int64_t steps) {
 void build_close_lanes(struct builder *b, int node) {
   build_clear_group(b, &build_node(b, node)->loop);
   b->lane = -1;
-  b->lanes = b->kept = 1;
+  b->lanes = b->lane_steps = 1;
 }

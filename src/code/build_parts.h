@@ -1,19 +1,21 @@
-/* The code of a bound schedule: the walk over its loops that makes the tree of code.h.
+/* The builder: a walk over the loops of a bound schedule that makes the tree of code.h. These are
+ * its state and its files; users include build.h.
  *
- * Loops are opened in a loop space (bind/loop_space.h), one by one: a digit of an axis is a constant
- * where its loop is unrolled, and the simplifier and px_range decide what the loops decide.
+ * The walk opens loops in a loop space (loop_space.h), one by one. A digit of an axis is a constant
+ * if its loop is unrolled. The simplifier and px_range decide conditions by the ranges of the open
+ * loops.
  *
- *     build.c            from the plan to the tree
+ *     build.c            the plan, then the walk
  *     build_loops.c      the walk: loops, guards, parallel regions
- *     build_open.c       what it opens: statements with children, the digits of a group
- *     build_buffers.c    variables and buffers: their declarations and allocations
+ *     build_open.c       opens and closes statements with children, groups of loops, vectors
+ *     build_buffers.c    variables and buffers: declarations and allocations
  *     build_reduction.c  where accumulators begin and end
- *     build_prefetch.c   what a loop will read some iterations later
- *     build_beyond.c     what lies beyond the axes: conditions, lanes, what is computed all the same
- *     build_stage.c      one point of a stage: its statement, in lanes where it stands in a vec loop
+ *     build_prefetch.c   prefetches of data that a loop reads some iterations later
+ *     build_beyond.c     the end of an axis that tiles do not divide: guards, partial vectors
+ *     build_stage.c      the statement of a stage, scalar or in vectors
  *     build_value.c      expressions: indices, values, the conditions among them
- *     build_form.c     which of them are uniform, vectors, or to be gathered
- *     build_index.c      axes that stand open, and how an index moves along one
+ *     build_form.c       which expressions are uniform, vectors, or gathers
+ *     build_index.c      open axes, and the stride of an index along one
  */
 #ifndef CANVAS_CODE_BUILD_PARTS_H
 #define CANVAS_CODE_BUILD_PARTS_H
@@ -24,7 +26,7 @@
 
 #define CODE_EXPRS (4 << 20) /* most expressions of a function */
 
-/* Where values live, and their variable: those of a stage, or its accumulators. */
+/* Storage of a stage's values or of its accumulators, and the variable for it. */
 struct stored {
   int variable;
   struct storage at;
@@ -32,16 +34,16 @@ struct stored {
 
 struct stage_plan {
   struct stored value; /* its values */
-  struct stored sum;   /* its accumulators, unless they are its values: direct */
+  struct stored sum;   /* its accumulators, unless the stage accumulates in its values (direct) */
 };
 
 struct node_plan {
-  int counter;   /* the variable, where several levels are one loop */
-  int stage;     /* the only stage below; -1: there are several */
-  bool declares; /* its body begins with variables */
+  int counter;   /* the counter of several levels that are one loop */
+  int stage;     /* the only stage below; -1: several */
+  bool declares; /* its body begins with declarations */
 };
 
-/* A variable of the tree's own: lanes that are gathered. */
+/* A variable of the tree's own: gathered lanes. */
 struct own_variable {
   int number;
   struct code_type type;
@@ -62,28 +64,28 @@ struct builder {
   int *tensor_variable;      /* by tensor */
   int *counter;              /* by level: its variable */
 
-  /* where the walk stands */
-  bool copied;  /* the block holds several copies of what is built now */
-  int parallel; /* so many loops to come run as one, in parallel */
-  bool region;  /* ... by the threads of a region around */
+  /* state of the walk */
+  bool copied;  /* the block gets several copies of the current body */
+  int parallel; /* number of the next loops that are collapsed into one parallel loop */
+  bool region;  /* the parallel loop belongs to an enclosing region */
   struct loop_space space;
   struct program *px;              /* the program of `space` */
-  int axis_variable[PROGRAM_AXES]; /* by axis of it: the counter */
-  uint64_t *guarded;               /* by stage: axes whose condition stands around already */
-  int lanes;                       /* of its vectors here; 1: scalars */
-  int kept;                        /* so many of them are steps of their loop */
-  int lane;                        /* the axis that counts the lanes; -1: none */
-  bool one_by_one;                 /* lanes are computed one by one, `lane` is a loop */
-  int first; /* of the statement: an index, how many lanes it is of; -1: all */
+  int axis_variable[PROGRAM_AXES]; /* by axis of `px`: its counter */
+  uint64_t *guarded;               /* by stage: axes that an enclosing condition guards */
+  int lanes;                       /* of the current vec loop; 1: scalars */
+  int lane_steps;   /* lanes that are steps of the loop: fewer than `lanes` at its end */
+  int lane;         /* the axis that counts the lanes; -1: none */
+  bool one_by_one;  /* lanes are computed one by one in a loop over `lane` */
+  int active_lanes; /* index expression: number of active lanes of the statement; -1: all */
   int gathered;
   int lane_variable, points_variable;
   struct {
     VEC(struct own_variable);
   } own;
-  enum program_dtype computed; /* in which the statement is */
+  enum program_dtype computed; /* element type of the statement's arithmetic */
   struct {
     VEC(uint8_t);
-  } known; /* of its expressions, by node: build_form.c */
+  } known; /* facts about its expressions, by node: build_form.c */
 };
 
 static inline const struct schedule_node *build_node(const struct builder *b, int node) {
@@ -95,7 +97,8 @@ struct block {
   int statement;
   bool copied;
 };
-struct block build_opened(struct builder *b, int statement); /* its children come next */
+struct block build_opened(struct builder *b,
+                          int statement); /* the next statements are its children */
 struct block build_open_for(struct builder *b, int counter, int low, int high, int64_t step);
 struct block build_open_range(struct builder *b, int counter, int64_t from, int64_t to,
                               int64_t step);
@@ -104,7 +107,7 @@ struct block build_open_data_for(struct builder *b, const struct bound_stage *bo
 void build_close(struct builder *b, struct block block);
 void build_group(struct builder *b, const struct schedule_loop *loop, int at);
 void build_clear_group(struct builder *b, const struct schedule_loop *loop);
-/* A vector of steps of a vec loop from `base` on; so many steps are left there. */
+/* Opens the vector of a vec loop that starts at `base`, with `steps` steps left. */
 void build_open_lanes(struct builder *b, int node, int base, int64_t steps);
 void build_close_lanes(struct builder *b, int node);
 
@@ -115,7 +118,7 @@ void build_walk(struct builder *b); /* the function's body */
 void build_variables(struct builder *b);
 void build_declare(struct builder *b, const struct stored *h, int start);
 void build_declare_at(struct builder *b, int compute_at);
-int build_heaps(const struct builder *b, int region); /* how many buffers it allocates */
+int build_heaps(const struct builder *b, int region); /* number of buffers that it allocates */
 int build_allocate(struct builder *b, int region);    /* opens a CODE_ALLOCATE */
 int build_lanes_variable(struct builder *b, int number, struct code_type type);
 
@@ -128,11 +131,12 @@ void build_prefetch(struct builder *b, int node);
 
 /* build_beyond.c */
 struct beyond {
-  int always; /* the condition of the reduction axes */
-  int rows;   /* ... of the others, of what is the same in all lanes */
-  int each;   /* ... of each lane, where `first` cannot say it; -1 */
-  int first; /* an index: so many lanes lie within; it may be negative, or more than there are; -1: all */
-  uint64_t axes, lanes; /* the axes of `rows`, of lanes */
+  int always;       /* guard of the reduction axes */
+  int rows;         /* guard of the other axes that are the same in all lanes */
+  int each;         /* guard of each lane, if `active_lanes` cannot express it; -1 */
+  int active_lanes; /* index: number of lanes inside; may be negative or exceed the vector; -1: all
+                     */
+  uint64_t axes, lanes; /* axes guarded by `rows`, and axes of lanes */
 };
 struct beyond build_beyond(struct builder *b, int stage, bool reductions);
 bool build_is_private(const struct stored *to);
@@ -149,20 +153,21 @@ int build_start_value(struct builder *b, enum program_reducer reducer, enum prog
 
 /* build_form.c */
 enum form {
-  FORM_UNIFORM, /* all lanes have the same value: it is a scalar */
+  FORM_UNIFORM, /* all lanes have the same value, a scalar */
   FORM_VECTOR,
-  FORM_GATHER /* lanes that only a loop can gather */
+  FORM_GATHER /* lanes that a loop must gather */
 };
 bool build_in_vectors(const struct builder *b);
 enum form build_form(struct builder *b, int expr);
 enum form build_storage_form(struct builder *b, const struct stored *h, int place);
-bool build_decided(const struct builder *b, int condition, bool value); /* it is that constant */
+bool build_decided(const struct builder *b, int condition,
+                   bool value); /* whether it is that constant */
 const struct stored *build_stored_of(struct builder *b, int tensor, struct stored *input);
 
 /* build_value.c */
 int build_index(struct builder *b, int expr);
 int build_value(struct builder *b, int expr);
-int build_vector(struct builder *b, int expr); /* of all lanes, also if they are the same */
+int build_vector(struct builder *b, int expr); /* a vector, also of a uniform value */
 int build_condition(struct builder *b, int expr);
 int build_stored(struct builder *b, const struct stored *h, int place);
 int build_lane_loop(struct builder *b); /* opens a loop over the lanes of the statement */

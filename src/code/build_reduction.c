@@ -1,9 +1,8 @@
-/* Where the accumulators of reductions begin and end: the loops of a stage that do not reduce, around
- * a statement of that phase. See build_parts.h.
- */
+/* Initialises and finalises accumulators: a statement of that phase in the stage's loops that do
+ * not reduce. See build_parts.h. */
 #include "code/build_parts.h"
 
-/* The loops of a stage from `step` on that do not reduce, around a statement of that phase. */
+/* A statement of the phase in the stage's loops, from `step` on, that do not reduce. */
 static void nest(struct builder *b, int stage, int step, enum phase phase);
 
 static void nest_level(struct builder *b, int stage, int step, enum phase phase, int64_t from,
@@ -74,7 +73,7 @@ static void nest(struct builder *b, int stage, int step, enum phase phase) {
   }
 }
 
-/* Variables are declared with the value that they begin from; arrays are filled with it. */
+/* Variables are declared with their initial value; arrays are filled with it. */
 void build_begin_sums(struct builder *b, int stage) {
   const struct bound_stage *bound = &b->tree->stages[stage];
   const struct stage_plan *plan = &b->stages[stage];

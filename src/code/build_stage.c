@@ -1,25 +1,26 @@
-/* One point of a stage: the statement that computes it, and those that begin and end a reduction.
- * See build_parts.h.
+/* The statement of a stage, and those that initialise and finalise a reduction. See build_parts.h.
  *
- * In a vec loop a statement is one of vectors; where what it writes is not contiguous, its lanes are
- * stored one by one, and what has no form in vectors at all is a loop over the lanes. Of the last vector
- * of an axis so many lanes are loaded and stored as there are (build_beyond.c).
+ * In a vec loop it is a vector statement. If its result is not contiguous, the lanes are stored one
+ * by one. If it cannot be computed in vectors, it is a loop over the lanes. The last vector of an
+ * axis loads and stores its active lanes only (build_beyond.c).
  */
 #include "code/build_parts.h"
 
 #include <math.h>
 
-enum { FEW = 4 }; /* less than this part of the lanes is reduced one by one */
+enum {
+  FEW = 4
+}; /* fewer active lanes than 1/FEW of the vector are reduced one by one; chosen by hand */
 
 struct statement {
   const struct bound_stage *bound;
   const struct stage_plan *plan;
   const struct program_tensor *t;
   enum phase phase;
-  const struct stored *to; /* what it writes, and where */
+  const struct stored *to; /* the storage that it writes */
   int place;
-  int body;      /* PHASE_UPDATE: the value */
-  int sum_place; /* PHASE_FINALIZE: of the accumulator it reads */
+  int body;      /* PHASE_UPDATE: the value expression */
+  int sum_place; /* PHASE_FINALIZE: index of the accumulator */
 };
 
 /* ---- values ---- */
@@ -46,7 +47,7 @@ static bool counted(const struct statement *s) {
   return false;
 }
 
-/* A reduction axis is at `value`, which the innermost of its levels holds; -1: it is open no more. */
+/* Sets a reduction axis to `value`, in its innermost level; -1 closes it. */
 static void set_axis(struct builder *b, const struct bound_stage *bound, int axis, int value) {
   for (int i = 0; i < bound->steps; i++) {
     const struct step *s = &bound->path[i];
@@ -70,8 +71,9 @@ static bool bounds_another(const struct program *p, const struct program_tensor 
   return false;
 }
 
-/* points = 0; for ...: points += n: the points of a mean that only the data tell. From reduction axis
- * `axis` on, `points` are those of the axes before that are constants and bound no other. */
+/* points = 0; for ...: points += n: counts the points of a mean whose bounds are data, from
+ * reduction axis `axis` on. `points` is the product of the earlier axes of constant size that bound
+ * no other axis. */
 static void count_points(struct builder *b, const struct statement *s, int axis, int64_t points) {
   int counter = code_variable_at(b->code, b->points_variable, 0);
   const struct program_axis *over = &s->t->axes[axis];
@@ -105,7 +107,7 @@ static int divisor(struct builder *b, const struct statement *s) {
   return code_number(b->code, b->computed, (double)points);
 }
 
-/* What the accumulators came to. */
+/* The result of the accumulators. */
 static int final_value(struct builder *b, const struct statement *s) {
   const struct stored *from = s->bound->accumulates_in_value ? &s->plan->value : &s->plan->sum;
   int sum = code_convert(b->code, build_stored(b, from, s->sum_place), b->computed);
@@ -114,13 +116,13 @@ static int final_value(struct builder *b, const struct statement *s) {
   return code_operation(b->code, PX_DIV, b->code->exprs.data[sum].type, sum, points, -1);
 }
 
-/* The lanes are points of the reduction: they come to one value, in one accumulator. */
+/* Horizontal reduction: the lanes are points of the reduction, with one accumulator. */
 static bool across_lanes(const struct builder *b, const struct statement *s) {
   return b->lane >= 0 && s->phase == PHASE_UPDATE && s->bound->start >= 0 &&
          !stage_spatial(b->tree, s->bound, stage_step(s->bound, s->bound->vec));
 }
 
-/* What is written; in vectors a vector, but to be added or multiplied a scalar will do. */
+/* The value that is written: in a vec loop a vector, or a scalar if it is added or multiplied. */
 static int value_of(struct builder *b, const struct statement *s) {
   switch (s->phase) {
     case PHASE_INIT:
@@ -137,20 +139,20 @@ static int value_of(struct builder *b, const struct statement *s) {
 
 /* ---- the statement ---- */
 
-/* Where it is written: lanes that lie beyond only where nobody sees them. */
+/* The target: inactive lanes are written only to the tree's own buffers. */
 static int target(struct builder *b, const struct statement *s) {
   const struct stored *to = s->to;
   bool memory = build_in_vectors(b) && to->at.kind != STORAGE_NAMED && !to->at.per_lane;
-  bool room = b->kept == b->lanes && to->at.kind != STORAGE_OUTPUT;
+  bool room = b->lane_steps == b->lanes && to->at.kind != STORAGE_OUTPUT;
   bool side = memory && build_storage_form(b, to, s->place) == FORM_VECTOR;
-  if (!side || b->first < 0 || (room && build_place_inside(b, to, s->place)))
+  if (!side || b->active_lanes < 0 || (room && build_place_inside(b, to, s->place)))
     return build_stored(b, to, s->place);
   int element =
       code_element(b->code, to->variable, build_index(b, build_at_zero(b, s->place, b->lane)));
-  return code_first_lanes(b->code, element, b->lanes, build_index(b, b->first));
+  return code_first_lanes(b->code, element, b->lanes, build_index(b, b->active_lanes));
 }
 
-/* Values of bf16 in variables. */
+/* The stage stores bf16 values in wider variables. */
 static bool rounds(const struct statement *s) {
   return s->t->dtype == PROGRAM_BF16 && s->to->at.dtype != PROGRAM_BF16 && s->to == &s->plan->value;
 }
@@ -163,13 +165,14 @@ static void assign(struct builder *b, const struct statement *s, int value) {
   code_assign(b->code, to, CODE_SET, code_convert(b->code, value, s->to->at.dtype));
 }
 
-/* How many lanes of the statement there are, the same in each step of its loops; -1: no such number. */
+/* The number of active lanes if it is fewer than all and the same in each iteration; -1 otherwise.
+ */
 static int known_lanes(const struct builder *b) {
-  struct px_range r = px_range(b->px, b->first);
+  struct px_range r = px_range(b->px, b->active_lanes);
   return r.low == r.high && !r.overflow && r.low < b->lanes ? (int)r.low : -1;
 }
 
-/* A vector with what changes no result in the lanes that are not there. */
+/* The vector with the neutral element in its inactive lanes. */
 static int without_rest(struct builder *b, const struct statement *s, int vector) {
   int from[CODE_LANES], there = known_lanes(b);
   struct code_type type = b->code->exprs.data[vector].type;
@@ -195,7 +198,7 @@ static void accumulate(struct builder *b, const struct statement *s, int value) 
   struct code_type type = b->code->exprs.data[to].type;
   value = code_convert(b->code, value, s->to->at.dtype);
   if (across_lanes(b, s) && !b->one_by_one) {
-    if (b->first >= 0) value = without_rest(b, s, value);
+    if (b->active_lanes >= 0) value = without_rest(b, s, value);
     value = reduce_lanes(b, s, value);
   }
   if (reducer == REDUCE_MAX || reducer == REDUCE_MIN) {
@@ -206,8 +209,8 @@ static void accumulate(struct builder *b, const struct statement *s, int value) 
   }
 }
 
-/* Of a point of the reduction: the term is one that changes no sum, since a condition of indices says so
- * where loops are unrolled. */
+/* The term of the reduction is the neutral element, as an index condition decides in unrolled
+ * loops. */
 static bool adds_nothing(const struct builder *b, const struct statement *s) {
   if (s->phase != PHASE_UPDATE || s->bound->start < 0) return false;
   const struct px_node *n = &b->px->nodes.data[s->body];
@@ -220,7 +223,7 @@ static bool adds_nothing(const struct builder *b, const struct statement *s) {
   }
 }
 
-/* The statement, of scalars or of vectors as the builder stands, after what gathers and counts. */
+/* The statement, scalar or vector, after its gathers and counts. */
 static void put(struct builder *b, const struct statement *s) {
   if (adds_nothing(b, s)) return;
   int block = code_open_block(b->code);
@@ -235,7 +238,7 @@ static void put(struct builder *b, const struct statement *s) {
 
 /* ---- lanes ---- */
 
-/* What is written can be computed in vectors. */
+/* The value can be computed in vectors. */
 static bool has_vector(struct builder *b, const struct statement *s) {
   if (counted(s) || rounds(s)) return false;
   if (s->phase == PHASE_UPDATE) return build_form(b, s->body) != FORM_GATHER;
@@ -262,7 +265,7 @@ static void put_lanes(struct builder *b, const struct statement *s, int each) {
   code_close(b->code, loop);
 }
 
-/* A vector whose lanes are stored one by one: they do not lie side by side. */
+/* A vector whose lanes are stored one by one, as they are not contiguous. */
 static void put_scattered(struct builder *b, const struct statement *s) {
   int block = code_open_block(b->code);
   b->gathered = 0;
@@ -279,9 +282,9 @@ static void put_scattered(struct builder *b, const struct statement *s) {
   code_close(b->code, block);
 }
 
-/* A vector reduced to one value, where all its lanes are points of the reduction. */
+/* A horizontal reduction. */
 static void put_across(struct builder *b, const struct statement *s, int each) {
-  int first = b->first, yes = px_bool(b->px, true);
+  int first = b->active_lanes, yes = px_bool(b->px, true);
   bool vector = each < 0 && build_storage_form(b, s->to, s->place) == FORM_UNIFORM &&
                 build_form(b, s->body) == FORM_VECTOR;
   if (vector && (first < 0 || known_lanes(b) >= b->lanes / FEW)) {
@@ -291,9 +294,9 @@ static void put_across(struct builder *b, const struct statement *s, int each) {
   } else {
     int whole = px_compare(b->px, PX_LE, px_int(b->px, b->lanes), first);
     int block = code_open_if(b->code, build_condition(b, whole));
-    b->first = -1;
+    b->active_lanes = -1;
     put(b, s);
-    b->first = first;
+    b->active_lanes = first;
     code_close(b->code, block);
     int rest = code_open_else(b->code, block);
     put_lanes(b, s, yes);
@@ -301,14 +304,17 @@ static void put_across(struct builder *b, const struct statement *s, int each) {
   }
 }
 
-/* Lanes that nobody computes are loaded by whoever loads whole vectors: what they happen to hold is of no account, but
- * as denormal numbers they take a hundred cycles in each operation. Of a buffer with places of their own they are 0. */
+/* Sets the vector to 0 before its active lanes are computed one by one: consumers load whole
+ * vectors. The values of inactive lanes do not matter, but denormal numbers take a hundred cycles
+ * per operation. */
 static void clear_lanes_beyond(struct builder *b, const struct statement *s) {
   bool own = s->to->at.kind == STORAGE_STACK || s->to->at.kind == STORAGE_HEAP;
-  if (b->first < 0 || px_range(b->px, b->first).low >= b->lanes || b->kept < b->lanes) return;
+  if (b->active_lanes < 0 || px_range(b->px, b->active_lanes).low >= b->lanes ||
+      b->lane_steps < b->lanes)
+    return;
   if (!own || s->to->at.per_lane || build_storage_form(b, s->to, s->place) != FORM_VECTOR) return;
   if (!build_place_inside(b, s->to, s->place)) return;
-  int fewer = px_compare(b->px, PX_LT, b->first, px_int(b->px, b->lanes));
+  int fewer = px_compare(b->px, PX_LT, b->active_lanes, px_int(b->px, b->lanes));
   int block = code_open_if(b->code, build_condition(b, fewer));
   code_assign(b->code, build_stored(b, s->to, s->place), CODE_SET,
               build_start_value(b, REDUCE_SUM, s->to->at.dtype, b->lanes));
@@ -348,7 +354,7 @@ static struct statement statement_of(struct builder *b, int stage, enum phase ph
   return s;
 }
 
-/* The condition under which the statement runs at all: not that of what nobody sees. */
+/* The guard of the statement: without rows if the result is private. */
 static int condition_of(struct builder *b, struct statement *s, int stage,
                         const struct beyond *beyond) {
   bool begins = s->phase == PHASE_INIT && !s->bound->accumulates_in_value;
@@ -357,24 +363,26 @@ static int condition_of(struct builder *b, struct statement *s, int stage,
   return px_and(b->px, beyond->always, beyond->rows);
 }
 
-/* What all lanes load lies inside if one of them does. */
+/* The guard of uniform loads: they are inside if at least one lane is active. */
 static int some_lane(struct builder *b, const struct statement *s, const struct beyond *beyond) {
-  if (beyond->first < 0 || s->body < 0 || px_range(b->px, beyond->first).low > 0 ||
+  if (beyond->active_lanes < 0 || s->body < 0 || px_range(b->px, beyond->active_lanes).low > 0 ||
       build_loads_inside(b, s->body, true))
     return px_bool(b->px, true);
-  return px_compare(b->px, PX_LT, px_int(b->px, 0), beyond->first);
+  return px_compare(b->px, PX_LT, px_int(b->px, 0), beyond->active_lanes);
 }
 
 static void put_statement(struct builder *b, int stage, enum phase phase) {
   struct beyond beyond = build_beyond(b, stage, phase == PHASE_UPDATE);
   struct statement s = statement_of(b, stage, phase);
-  if (b->px->failed) return; /* told at the end */
-  b->first = beyond.first;
+  if (b->px->failed) return; /* reported at the end */
+  b->active_lanes = beyond.active_lanes;
   int condition = condition_of(b, &s, stage, &beyond);
   condition = px_and(b->px, condition, some_lane(b, &s, &beyond));
   if (b->px->failed || build_decided(b, condition, false)) return;
   if (beyond.each >= 0 && build_decided(b, beyond.each, false)) return;
-  if (phase != PHASE_INIT && beyond.first >= 0 && px_range(b->px, beyond.first).high < 1) return;
+  if (phase != PHASE_INIT && beyond.active_lanes >= 0 &&
+      px_range(b->px, beyond.active_lanes).high < 1)
+    return;
   bool always = build_decided(b, condition, true);
   int block = always ? -1 : code_open_if(b->code, build_condition(b, condition));
   if (b->lane >= 0)
@@ -389,7 +397,7 @@ void build_statement(struct builder *b, int stage, enum phase phase) {
   b->computed = b->tree->stages[stage].compute_dtype;
   b->known.count = 0;
   put_statement(b, stage, phase);
-  b->first = -1;
+  b->active_lanes = -1;
   if (b->px->failed) return;
   b->px->nodes.count = nodes;
   b->px->indices.count = indices;

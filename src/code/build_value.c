@@ -1,13 +1,12 @@
-/* Expressions: of indices; of values, in scalars or in vectors; and the conditions among both. See
- * build_parts.h.
+/* Expressions: indices, values (scalars or vectors), and conditions. See build_parts.h.
  *
- * An index becomes a sum of terms, constants folded: c*3136 + h*56 + kh*56 + w + kw - 57. What is no
- * sum (quotients, remainders, loads of indices) is a term of its own. Loops count in 64 bits. An
- * element of i32 and the number of a lane are of 32: arithmetic on nothing else is converted to 64
- * bits, unless the ranges prove that each step of it fits in 32.
+ * An index becomes a sum of terms with constants folded: c*3136 + h*56 + kh*56 + w + kw - 57.
+ * Quotients, remainders and loads of indices are terms of their own. Loops count in 64 bits.
+ * Elements of i32 and lane numbers have 32: arithmetic on these alone is converted to 64 bits,
+ * unless ranges prove that each step fits in 32.
  *
- * Within a vec loop an expression is uniform (a scalar, which the operations on vectors accept), a
- * vector, or made of lanes that a loop must gather into a vector before the statement.
+ * In a vec loop an expression is uniform (a scalar, which vector operations accept), a vector, or a
+ * gather: a loop fills a vector lane by lane before the statement.
  */
 #include "code/build_parts.h"
 
@@ -82,7 +81,7 @@ static int choose_index(struct builder *b, const struct px_node *n) {
                         condition, x, y);
 }
 
-/* What is no sum. */
+/* A term of a sum. */
 static int build_term(struct builder *b, int expr) {
   struct px_node n = *node_of(b, expr); /* a copy: the scratch program may grow */
   bool floors = (n.op == PX_DIV || n.op == PX_MOD) && !never_negative(b, n.arg[0]);
@@ -101,7 +100,7 @@ static int build_term(struct builder *b, int expr) {
   }
 }
 
-/* The sum in the order of the text: what is added before what is taken away. */
+/* The sum in the order of its text: positive terms first. */
 static int build_sum(struct builder *b, const struct affine *t) {
   struct affine_term term[AFFINE_TERMS];
   int code[AFFINE_TERMS], count = 0;
@@ -120,16 +119,16 @@ static int build_sum(struct builder *b, const struct affine *t) {
 
 int build_index(struct builder *b, int expr) {
   struct affine t;
-  if (b->px->failed) return code_int(b->code, 0); /* told at the end */
+  if (b->px->failed) return code_int(b->code, 0); /* reported at the end */
   struct px_node n = *node_of(b, expr);
   if (!affine_of(b->px, expr, &t)) return binary_op(b, n.op, expr, &n); /* a very long sum */
   if (t.count == 1 && !t.constant && t.term[0].coef == 1) return build_term(b, t.term[0].expr);
   return build_sum(b, &t);
 }
 
-/* ---- what is stored somewhere ---- */
+/* ---- stored values ---- */
 
-/* Which variable: its place is a constant, and the lane across. */
+/* The number of the variable, whose index is a constant (its lane aside). */
 static int64_t number_of(struct builder *b, const struct stored *h, int place) {
   struct affine t;
   if (h->at.elements <= (h->at.per_lane ? 1 : h->at.lanes)) return 0;
@@ -138,14 +137,14 @@ static int64_t number_of(struct builder *b, const struct stored *h, int place) {
   return t.constant / vector * h->at.lane_stride + t.constant % h->at.lane_stride;
 }
 
-/* The variable or element of that place. */
+/* The variable or element at the index. */
 static int storage_of(struct builder *b, const struct stored *h, int place) {
   if (h->at.kind == STORAGE_NAMED)
     return code_variable_at(b->code, h->variable, number_of(b, h, place));
   return code_element(b->code, h->variable, build_index(b, place));
 }
 
-/* Of a variable that is a vector the lane that is computed now. */
+/* The current lane of a variable that is a vector. */
 static int lane_of(struct builder *b, const struct stored *h, int place, int vector) {
   struct affine t;
   if (type_of(b, vector).lanes == 1 || (h->at.per_lane && !b->one_by_one)) return vector;
@@ -156,14 +155,14 @@ static int lane_of(struct builder *b, const struct stored *h, int place, int vec
   return code_lane(b->code, vector, lane);
 }
 
-/* What is stored there, of its own element type. */
+/* The stored value, in its own element type. */
 int build_stored(struct builder *b, const struct stored *h, int place) {
   if (build_storage_form(b, h, place) != FORM_VECTOR)
     return lane_of(b, h, place, storage_of(b, h, place));
   if (h->at.kind == STORAGE_NAMED || h->at.per_lane) return storage_of(b, h, place);
-  bool part = b->first >= 0 && !build_place_inside(b, h, place);
+  bool part = b->active_lanes >= 0 && !build_place_inside(b, h, place);
   int element = storage_of(b, h, build_at_zero(b, place, b->lane));
-  return code_first_lanes(b->code, element, b->lanes, part ? build_index(b, b->first) : -1);
+  return code_first_lanes(b->code, element, b->lanes, part ? build_index(b, b->active_lanes) : -1);
 }
 
 static int load(struct builder *b, const struct px_node *n) {
@@ -176,13 +175,13 @@ static int load(struct builder *b, const struct px_node *n) {
 /* ---- values ---- */
 
 int build_lane_loop(struct builder *b) {
-  int most = px_int(b->px, b->kept);
-  int lanes =
-      build_index(b, b->first < 0 ? most : px_min(b->px, b->first, px_int(b->px, b->lanes)));
+  int most = px_int(b->px, b->lane_steps);
+  int lanes = build_index(
+      b, b->active_lanes < 0 ? most : px_min(b->px, b->active_lanes, px_int(b->px, b->lanes)));
   return code_open_for(b->code, b->lane_variable, code_int(b->code, 0), lanes, 1, 0);
 }
 
-/* Gathers the expression's lanes into a vector before the statement. */
+/* Gathers the lanes of the expression into a vector before the statement. */
 static int gather(struct builder *b, int expr) {
   int number = b->gathered++;
   b->one_by_one = true;
@@ -190,7 +189,7 @@ static int gather(struct builder *b, int expr) {
   b->one_by_one = false;
   int vector = build_lanes_variable(b, number, code_type(b->computed, b->lanes));
   int zero = code_broadcast(b->code, code_number(b->code, b->computed, 0), b->lanes);
-  code_declare(b->code, vector, b->first < 0 ? -1 : zero);
+  code_declare(b->code, vector, b->active_lanes < 0 ? -1 : zero);
   int loop = build_lane_loop(b);
   int lane = code_variable_at(b->code, b->lane_variable, 0);
   int to = code_lane(b->code, code_variable_at(b->code, vector, 0), lane);

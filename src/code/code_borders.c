@@ -1,25 +1,33 @@
-/* Loops are split where conditions of indices change their value, so that the inside of an image has
- * none and its border pays for no more than it computes. The answers are the same without this file.
- * See code.h.
+/* Loop partitioning: loops are split where a condition of indices changes its value. See code.h.
  *
  *     for kh in 0..3                          for kh in max(1 - h, 0)..min(15 - h, 3)
  *       acc += (1 <= h + kh && h + kh < 15      acc += X[h + kh - 1]*W[kh]
  *               ? X[h + kh - 1]*W[kh] : 0) ->
  *
- * A condition in a value (`if`) is a sum of counters, >= 0. It is decided in the loop of the innermost
- * of its counters: there it changes at one place, which the loops around may move. The loop becomes
- * two, [low, place) and [place, high), each with a copy of the body, and what is 0 in a sum adds
- * nothing: a loop of nothing else is dropped. Copies of one trip become constants.
+ * The interior of an image then has no conditions, and the padding boundary computes no more than
+ * it needs.
  *
- * Of several conditions the one that holds in the least part is taken first, and where it holds is
- * split first: if the copies become too many, conditions are left in the borders, not inside.
- * What is split costs code: of a nest of loops at most ten times its own, of all together so much; nests in
- * which conditions are asked most often come first.
- * Lanes of a vector are looked at together: all hold it, or none, or (at the border) some.
- * A parallel loop stays whole, and a condition that a counter does not move in one direction alone
- * (h % 2 == 0) has no place: if loops stand below, it becomes an `if` around them.
+ * A condition in a value is a sum of counters, >= 0. The pass decides it in the loop of its
+ * innermost counter. There it changes at one place, which may depend on the outer loops. The loop
+ * becomes two, [low, place) and [place, high), each with a copy of the body. A term that is 0 is
+ * left out of its sum, and a loop without any other term is dropped. A copy of one trip has a
+ * constant in the place of its counter.
  *
- * The conditions of tails (statements under an `if`) stay: whether they are copied, mask and peel say.
+ * Order: the condition that holds for the smallest part of the loop comes first, and the part where
+ * it holds is split first. If the copies become too many, conditions remain at the boundary and not
+ * in the interior.
+ *
+ * Size: the copies of a nest have at most MOST_TIMES its statements, those of all nests
+ * MOST_COPIED. Nests that evaluate conditions most often come first.
+ *
+ * Vectors: a condition holds for all lanes, for none, or (at the boundary) for some.
+ *
+ * Limits: a parallel loop is not split. A condition that is not monotone in its counter (h % 2 ==
+ * 0) has no such place; it becomes an `if` around the loops below, if there are any. Guards of
+ * tails (statements under an `if`) stay, as mask and peel of the schedule decide whether they are
+ * copied.
+ *
+ * Keeps: each iteration runs once, in its order. Results are the same without this pass.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -27,28 +35,28 @@
 #include "base/saturating.h"
 #include "code/code_facts.h"
 
-/* How many statements may be copied: so many times those of their nest, and so many in all. */
+/* Limits of copied statements: per nest as a multiple of its own, and of all nests. */
 enum { MOST_TIMES = 10, MOST_COPIED = 1500 };
 
-/* A sum that is >= 0 in a part of what the loop counts. */
+/* A boundary: a sum that is >= 0 in a part of the loop's iterations. */
 struct border {
   struct fact_sum sum;
   bool found;
-  bool moves; /* the loop's counter, straight on: the loop can be split */
+  bool moves; /* the sum is monotone in the loop's counter: the loop can be split */
 };
 
 struct splitter {
   struct code *c;
   struct facts facts;
-  int depth;  /* loops around, lanes do not count */
-  int first;  /* the depth of the outermost loop that runs as one with this */
-  int group;  /* so many loops to come run as one with it */
-  int copied; /* statements, of this nest */
-  int room;   /* so many at most */
-  int inner;  /* loops between that which is looked at and where the search stands */
-  int loop;   /* that is looked at */
+  int depth;  /* number of enclosing loops, lanes aside */
+  int first;  /* depth of the outermost loop that is collapsed with the current one */
+  int group;  /* number of the next loops that are collapsed with it */
+  int copied; /* statements copied in this nest */
+  int room;   /* most statements that may be copied in this nest */
+  int inner;  /* loops between `loop` and the position of the search */
+  int loop;   /* the loop that may be split */
   struct border border;
-  bool decided; /* a condition was, in the statement that is settled */
+  bool decided; /* a condition of the current statement was decided */
 };
 
 static struct code_statement *statement(const struct splitter *s, int at) {
@@ -59,7 +67,7 @@ static const struct code_expr *expr_at(const struct splitter *s, int expr) {
   return &s->c->exprs.data[expr];
 }
 
-/* The depth of the loop that is looked at. */
+/* The depth of the loop that may be split. */
 static int level(const struct splitter *s) {
   return s->depth - s->inner;
 }
@@ -68,7 +76,7 @@ static bool is_lanes(const struct splitter *s, const struct code_statement *t) {
   return s->c->variables.data[t->variable].reserved;
 }
 
-/* ---- loops around ---- */
+/* ---- enclosing loops ---- */
 
 static void enter(struct splitter *s, int at) {
   const struct code_statement *t = statement(s, at);
@@ -86,9 +94,9 @@ static void leave(struct splitter *s, int at) {
   s->facts.counters.data[t->variable] = (struct fact_counter){0};
 }
 
-/* ---- the search for a border ---- */
+/* ---- the search for a boundary ---- */
 
-/* How the loop's counter stands in the sum; 0: not as a term of its own alone. */
+/* The coefficient of the loop's counter in the sum; 0: the counter is not one term alone. */
 static int64_t slope(const struct splitter *s, const struct fact_sum *sum) {
   int64_t coef = 0;
   for (int i = 0; i < sum->count; i++) {
@@ -100,7 +108,7 @@ static int64_t slope(const struct splitter *s, const struct fact_sum *sum) {
   return coef;
 }
 
-/* Split at a constant place, or by single steps. */
+/* The loop can be split at a constant, or by single steps. */
 static bool can_move(const struct splitter *s, const struct fact_sum *sum) {
   const struct code_statement *t = statement(s, s->loop);
   bool constant = expr_at(s, t->low)->op == PX_INT && sum->count == 1;
@@ -133,7 +141,7 @@ static void consider(struct splitter *s, const struct fact_sum *sum) {
   s->border = b;
 }
 
-/* The sum where the lanes make it least, or most. */
+/* The sum at the lane that minimises or maximises it. */
 static struct fact_sum without_lanes(const struct splitter *s, const struct fact_sum *sum,
                                      bool most) {
   struct fact_sum rest = {.constant = sum->constant};
@@ -160,7 +168,7 @@ static bool counts_lanes(const struct splitter *s, int expr) {
          (e->arg[1] >= 0 && counts_lanes(s, e->arg[1]));
 }
 
-/* The innermost loop that the sum depends on is the one that is looked at, or runs as one with it. */
+/* The innermost loop that the sum depends on is `loop`, or is collapsed with it. */
 static bool belongs_here(const struct splitter *s, const struct fact_sum *sum) {
   int depth = 0;
   for (int i = 0; i < sum->count; i++) {
@@ -273,7 +281,7 @@ static int copy_of(struct splitter *s, int at) {
   return copy;
 }
 
-/* A copy of a statement behind it. */
+/* Inserts a copy of a statement after it. */
 static int insert_copy(struct splitter *s, int at) {
   int after = copy_of(s, at), parent = statement(s, at)->parent;
   statement(s, after)->next = statement(s, at)->next;
@@ -334,7 +342,7 @@ static int within(struct splitter *s, int place, const struct code_statement *t)
 
 static void settle_loop(struct splitter *s, int at);
 
-/* A part of a loop where the border holds, or where it does not. */
+/* The part of a loop where the condition holds, or where it does not. */
 static void settle_part(struct splitter *s, int at, const struct fact_sum *sum, bool holds) {
   int mark = facts_mark(&s->facts);
   facts_assume(&s->facts, sum, holds);
@@ -342,7 +350,7 @@ static void settle_part(struct splitter *s, int at, const struct fact_sum *sum, 
   facts_forget(&s->facts, mark);
 }
 
-/* Where the border holds comes first in what may be copied. The loop stands open. */
+/* The part where the condition holds may copy statements first. The loop is open. */
 static void split(struct splitter *s, int at, const struct border *b) {
   int place = within(s, place_of(s, &b->sum), statement(s, at));
   bool holds = slope(s, &b->sum) < 0; /* before the place */
@@ -366,7 +374,7 @@ static int negative_part(struct splitter *s, const struct fact_sum *sum, int64_t
   return code_sum(s->c, term, count, constant ? sign * sum->constant : 0);
 }
 
-/* sum >= 0, as what is taken away <= what is added */
+/* sum >= 0, printed as negative terms <= positive terms */
 static int condition_of(struct splitter *s, const struct fact_sum *sum) {
   int x = negative_part(s, sum, -1), y = negative_part(s, sum, 1);
   return code_operation(s->c, PX_LE, code_type(CODE_TRUTH, 1), x, y, -1);
@@ -401,7 +409,7 @@ static void branch(struct splitter *s, int parent, const struct border *b) {
 
 static void settle_children(struct splitter *s, int parent);
 
-/* ---- a statement where everything is known ---- */
+/* ---- a statement whose conditions are decided ---- */
 
 static int decided(struct code *c, int expr, void *data) {
   struct splitter *s = data;
@@ -435,8 +443,8 @@ static bool does_nothing(const struct splitter *s, const struct code_statement *
   }
 }
 
-/* to += 0 * x of a loaded x -> to += x - x, which is nan for the same x and keeps no register for the 0: a tile that
- * has one register less puts a sum on the stack. */
+/* to += 0 * x of a loaded x -> to += x - x, which is nan for the same x and keeps no register for
+ * the 0: a tile that has one register less puts a sum on the stack. */
 static int without_zero(struct splitter *s, const struct code_statement *t) {
   const struct code_expr *e = expr_at(s, t->value);
   if (t->how != CODE_ADD || e->op != PX_MUL) return t->value;
@@ -486,7 +494,7 @@ static void settle_children(struct splitter *s, int parent) {
   }
 }
 
-/* The children of a loop, or of a branch of its inside. The loop stands open; whether it still does. */
+/* The children of a loop, or of a branch inside it. Returns whether the open loop is still open. */
 static bool settle(struct splitter *s, int parent) {
   s->border.found = false;
   look_at_children(s, parent);
@@ -505,7 +513,8 @@ static bool settle(struct splitter *s, int parent) {
   return !splits;
 }
 
-/* A vector that is all there where a loop around was split: whether that was not known before. */
+/* Decides the end of a lane loop, a minimum of two indices, if ranges allow it; returns whether
+ * they did. */
 static bool settle_end(struct splitter *s, int at) {
   const struct code_expr *e = expr_at(s, statement(s, at)->high);
   if (e->op != PX_MIN) return false;
@@ -526,7 +535,7 @@ static void settle_lanes(struct splitter *s, int at) {
   if (s->decided || whole) code_join_lanes(s->c, at);
 }
 
-/* Nothing stands between loops that run as one: what they count is known in the last of them. */
+/* No statement is between collapsed loops: all their counters are known in the last of them. */
 static void settle_loop(struct splitter *s, int at) {
   int loop = s->loop, first = s->first;
   const struct code_statement *t = statement(s, at);
@@ -557,7 +566,7 @@ static bool loads(const struct splitter *s, int expr) {
   return e->op == CODE_ELEMENT || loads(s, e->arg[0]) || loads(s, e->arg[1]) || loads(s, e->arg[2]);
 }
 
-/* Where a condition of the lane alone changes; 0: nowhere. */
+/* The lane at which a condition of the lane alone changes; 0: none. */
 static int64_t changes_at(struct splitter *s, int condition) {
   const struct code_expr *e = expr_at(s, condition);
   struct fact_comparison c;
@@ -592,9 +601,9 @@ static int64_t load_changes_at(struct splitter *s, int expr) {
   return 0;
 }
 
-/* Loops over lanes become two where the lane alone decides whether there is a load: of a masked load
- * whose mask is known gcc 12 makes one of the whole vector (`vblendps $7, (%rdi), ..`), which reads
- * foreign memory. */
+/* Loops over lanes become two where the lane alone decides whether there is a load: of a masked
+ * load whose mask is known gcc 12 makes one of the whole vector (`vblendps $7, (%rdi), ..`), which
+ * reads foreign memory. */
 static void part_lanes(struct splitter *s, int at) {
   const struct code_statement *t = statement(s, at), *child = statement(s, t->first);
   bool known = expr_at(s, t->low)->op == PX_INT && expr_at(s, t->high)->op == PX_INT;
@@ -641,38 +650,41 @@ static bool chooses(const struct splitter *s, int expr) {
          chooses(s, e->arg[2]);
 }
 
-static double asked_below(struct splitter *s, int parent);
+static double evaluations_below(struct splitter *s, int parent);
 
-/* How often conditions of values are asked; a loop whose steps are not known has one. */
-static double asked(struct splitter *s, int at) {
+/* How often conditions of values are evaluated; a loop with an unknown trip count runs once. */
+static double evaluations_of(struct splitter *s, int at) {
   const struct code_statement t = *statement(s, at);
   double often = t.kind == CODE_ASSIGN && chooses(s, t.value);
   if (t.kind == CODE_DECLARE) often = chooses(s, t.value);
-  if (t.other >= 0) often += asked_below(s, t.other);
-  if (t.kind != CODE_FOR) return often + asked_below(s, at);
+  if (t.other >= 0) often += evaluations_below(s, t.other);
+  if (t.kind != CODE_FOR) return often + evaluations_below(s, at);
   enter(s, at);
   struct fact_range r = s->facts.counters.data[t.variable].range;
   int64_t steps = r.known ? (r.high - r.low) / t.step + 1 : 1;
-  often = steps > 0 ? (double)steps * asked_below(s, at) : 0;
+  often = steps > 0 ? (double)steps * evaluations_below(s, at) : 0;
   leave(s, at);
   return often;
 }
 
-static double asked_below(struct splitter *s, int parent) {
+static double evaluations_below(struct splitter *s, int parent) {
   double sum = 0;
-  for (int i = statement(s, parent)->first; i >= 0; i = statement(s, i)->next) sum += asked(s, i);
+  for (int i = statement(s, parent)->first; i >= 0; i = statement(s, i)->next)
+    sum += evaluations_of(s, i);
   return sum;
 }
 
 /* An outermost statement, before any is changed. */
 struct nest {
   int at, size;
-  double asked;
+  double evaluations;
 };
 
 static int more_often(const void *a, const void *b) {
   const struct nest *x = a, *y = b;
-  return x->asked != y->asked ? (x->asked < y->asked) - (x->asked > y->asked) : x->at - y->at;
+  return x->evaluations != y->evaluations
+             ? (x->evaluations < y->evaluations) - (x->evaluations > y->evaluations)
+             : x->at - y->at;
 }
 
 static void settle_nests(struct splitter *s) {
@@ -681,7 +693,7 @@ static void settle_nests(struct splitter *s) {
   } nests = {0};
   int left = MOST_COPIED;
   for (int i = statement(s, 0)->first; i >= 0; i = statement(s, i)->next) {
-    struct nest nest = {i, count(s, i), asked(s, i)};
+    struct nest nest = {i, count(s, i), evaluations_of(s, i)};
     VEC_PUSH(&nests, nest);
   }
   if (nests.count) qsort(nests.data, (size_t)nests.count, sizeof *nests.data, more_often);

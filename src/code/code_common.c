@@ -1,5 +1,4 @@
-/* Sums and quotients of indices that occur several times get a name: the answers are the same
- * without this file.
+/* Common subexpressions of indices get a name: sums and quotients that occur several times.
  *
  *     for k in 0..16                        for k in 0..16
  *       acc_0 += X[y*512 + k*8]         ->    let X_at index = y*512 + k*8
@@ -7,15 +6,15 @@
  *       acc_2 += X[y*512 + k*8 + 128]         acc_1 += X[X_at + 64]
  *                                             acc_2 += X[X_at + 128]
  *
- * A form is some of the terms of a sum, a multiple of them too (h + kh of h*14 + kh*14), without a
- * constant. It is named at the beginning of the innermost loop that counts any of its terms: that is
- * the outermost place where all of them are known. Worth is what it saves, an operand of an
- * operation counted 1: with uses u and operands n, u*(n - 1) - n. The form of the greatest worth is
- * named, of equal ones the first in the text, until none has any; inner loops come first.
+ * A form is some of the terms of a sum without its constant, or a multiple of them (h + kh of h*14
+ * + kh*14). It is named at the start of the innermost loop that counts one of its terms, the
+ * outermost place where all of them are known. The gain of a name is u*(n - 1) - n for u uses and n
+ * operands. The form with the largest gain is named first, of equal ones the first in the text,
+ * until no form has a gain. Inner loops come first.
  *
- * What is named is computed in 64 bits and cannot overflow by the ranges of its loops. It may be
- * computed where no use of it is; so a load from an input is named only where one of its uses runs
- * whenever the loop's body does.
+ * Keeps: a name is computed in 64 bits and cannot overflow, by the ranges of its loops. It may be
+ * computed where no use of it runs. A load from an input is therefore named only where one use runs
+ * whenever the loop's body does. Results are the same without this pass.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -38,22 +37,22 @@ struct form {
   } term[FORM_TERMS];
   int count;
   int uses;
-  int array;    /* it is the place of an element of this one; -1: of several, or none */
-  bool certain; /* a use runs whenever the body does */
+  int array;    /* the array whose elements it indexes; -1: several or none */
+  bool certain; /* at least one use runs whenever the body does */
 };
 
 struct finder {
   struct code *c;
   struct facts facts; /* of counters, and of names in the loop that declares them; else UNKNOWN */
   int loops;          /* around */
-  int group;          /* so many loops to come run as one with the last */
-  int level;          /* the depth of the loop that is looked at */
+  int group;          /* number of the next loops that are collapsed with the last one */
+  int level;          /* depth of the loop whose names are chosen */
   bool certain;
-  int array; /* whose place is looked at; -1 */
+  int array; /* the array whose index is visited; -1 */
   int atom[MOST_ATOMS], atoms;
   struct form form[MOST_FORMS];
   int forms;
-  struct form best; /* it becomes that variable */
+  struct form best; /* the form that gets a name */
   int name;
 };
 
@@ -129,7 +128,7 @@ static int64_t divisor(int64_t a, int64_t b) {
   return a < 0 ? -a : a;
 }
 
-/* The loop that is looked at counts one of the terms: in no loop around are all of them known. */
+/* The loop counts one of the terms, so no enclosing loop knows all of them. */
 static bool belongs_here(const struct finder *f, const struct form *a) {
   for (int i = 0; i < a->count; i++)
     if (depth_of(f, f->atom[a->term[i].atom]) == f->level) return true;
@@ -143,7 +142,7 @@ static bool same_form(const struct form *a, const struct form *b) {
   return true;
 }
 
-/* Without terms; what stands in the room for them does not matter. */
+/* A form without terms; the term array stays uninitialised. */
 static void make_empty(struct form *a) {
   a->count = a->uses = 0;
   a->array = -1;
@@ -196,7 +195,7 @@ static void note(struct finder *f, struct form *a) {
 
 static void find_in_expr(struct finder *f, int expr, bool inside);
 
-/* What stands below: of a sum its terms are no forms again. */
+/* Visits operands; the terms of a sum are not forms of their own. */
 static void find_below(struct finder *f, const struct code_expr *e, bool inside) {
   int array = f->array;
   bool certain = f->certain;
@@ -260,7 +259,7 @@ static void find_in_children(struct finder *f, int parent) {
 
 /* ---- which of them is named ---- */
 
-/* How many of `part` are in `whole`; 0: it is not. */
+/* The multiple of `part` that `whole` has; 0: none. */
 static int64_t times_in(const struct form *whole, const struct form *part) {
   int64_t times = 0, product;
   for (int i = 0; i < part->count; i++) {
@@ -298,7 +297,7 @@ static bool part_of_both(const struct form *a, const struct form *b, int from, s
   return part->count > 0;
 }
 
-/* Uses: how many, of whose places, whether one is certain, the multiple they have in common. */
+/* Uses of a form: number, array, whether one is certain, common multiple. */
 static void count_uses(const struct finder *f, struct form *a, int64_t *multiple) {
   a->uses = 0;
   *multiple = 0;
@@ -378,7 +377,7 @@ static const char *ending_of(int op) {
   return op == PX_MIN ? "_min" : op == PX_MAX ? "_max" : "";
 }
 
-/* X_at of a place in X alone, h_kh of few variables, at of many. */
+/* X_at for an index of X alone, h_kh for few variables, at for many. */
 static void wish_of(const struct finder *f, const struct form *a, struct buf *wish) {
   int count = 0;
   bool alone = a->count == 1 && a->term[0].coef == 1;
@@ -425,7 +424,7 @@ static int choose_name(struct finder *f, int loop, const struct form *a) {
   return variable;
 }
 
-/* ---- the name in the place of the form ---- */
+/* ---- replacing the form by its name ---- */
 
 static int put_name(struct finder *f, int expr);
 
@@ -435,7 +434,7 @@ static bool is_term_of(const struct finder *f, const struct form *a, int expr) {
   return false;
 }
 
-/* The name stands where the first of its terms stood. */
+/* The name takes the position of its first term. */
 static int put_into_sum(struct finder *f, int expr) {
   const struct code_expr e = *expr_at(f, expr); /* a copy: the array may move */
   struct affine_term term[AFFINE_TERMS];
@@ -561,7 +560,7 @@ static void forget_names(struct finder *f, int loop) {
 
 static void name_in_children(struct finder *f, int parent);
 
-/* Nothing stands between loops that run as one: what they count is known in the last of them. */
+/* No statement is between collapsed loops: all their counters are known in the last of them. */
 static void name_in_loop(struct finder *f, int at) {
   struct code_statement s = *statement(f, at);
   struct fact_counter *counter = &f->facts.counters.data[s.variable];

@@ -1,14 +1,16 @@
-/* Assignments to what nobody reads are dropped, and its declaration: edges of tiles are computed
- * into such variables, and copies of a loop use some of them only. Values have no effect, so the
- * answers are the same without this file. See code.h.
+/* Dead code elimination: assignments to variables that nobody reads, and the declarations of these.
+ * See code.h.
  *
  *     let acc f32[2] = 0          let acc f32[2] = 0, no acc_1
  *     acc_0 += X[0]               acc_0 += X[0]
  *     acc_1 += X[1]          ->
  *     Y[0] = acc_0                Y[0] = acc_0
  *
- * A variable is looked at where it is declared: each copy of a loop declares its own. What is
- * allocated stays: whether it is needed is known before there is code.
+ * Tiles are computed whole at the end of an axis, and copies of a loop use some variables only.
+ * Each declaration is checked alone, as each copy of a loop declares its own variables.
+ *
+ * Keeps: all values that are read, and allocated buffers: whether these are needed is known before
+ * there is code. Values have no side effects, so results are the same without this pass.
  */
 #include "code/code.h"
 

@@ -174,7 +174,8 @@ static struct fact_range range_beside(const struct facts *f, const struct fact_s
   return facts_range_of_sum(f, &d);
 }
 
-/* By its range, or by a fact g >= 0 that it is never less than, or that their sum leaves no room for. */
+/* By its range, or by a fact g >= 0 that it is never less than, or that their sum leaves no room
+ * for. */
 enum fact_truth facts_decide_sum(const struct facts *f, const struct fact_sum *sum) {
   struct fact_range r = facts_range_of_sum(f, sum);
   if (r.known && r.low >= 0) return FACT_TRUE;

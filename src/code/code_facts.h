@@ -11,7 +11,8 @@
 
 enum { FACT_TERMS = 8, FACT_FORMS = 2 };
 
-/* coef*expr + ... + constant; the expressions are counters, and quotients and remainders of them. */
+/* coef*expr + ... + constant; the expressions are counters, and quotients and remainders of them.
+ */
 struct fact_sum {
   struct affine_term term[FACT_TERMS];
   int count;
@@ -40,7 +41,8 @@ struct facts {
   } sums; /* >= 0 */
 };
 
-/* A comparison of indices as sums: it holds where all of them are >= 0, or, `negated`, where not all. */
+/* A comparison of indices as sums: it holds where all of them are >= 0, or, `negated`, where not
+ * all. */
 struct fact_comparison {
   struct fact_sum sum[FACT_FORMS];
   int count;

@@ -1,4 +1,4 @@
-/* Expressions of a tree with something in the place of a part, constants folded. See code.h. */
+/* Replaces parts of expressions and folds constants. See code.h. */
 #include "code/code.h"
 
 static const struct code_expr *expr_at(const struct code *c, int expr) {

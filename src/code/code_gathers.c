@@ -1,6 +1,7 @@
-/* A vector that is gathered lane by lane, and again for the next statements, is gathered once: each
- * time it is as many loads as there are lanes. What code_permute.c can load as vectors is not gathered at
- * all. The answers are the same without this file. See code.h.
+/* Two passes over gathers, vectors that are loaded lane by lane. See code.h.
+ *
+ * A vector that several statements gather is gathered once, since each gather costs a load per
+ * lane:
  *
  *     block                                        let W_lanes f32x16
  *       let lanes0 f32x16                          for lane in 0..16
@@ -8,11 +9,13 @@
  *         lanes0[lane] = W[lane*64 + k]            acc_0 += X[k] * W_lanes
  *       acc_0 += X[k] * lanes0                     acc_1 += X[k + 64] * W_lanes
  *     block
- *       ... the same
+ *       (the same gather)
  *       acc_1 += X[k + 64] * lanes0
  *
- * Such blocks stand in the same block, loop or branch: where one of them runs, all do. Arrays that are
- * written there are left alone.
+ * A gather that code_permute.c can express as vector loads is replaced by these and a permutation.
+ *
+ * Keeps: such blocks have the same parent, so if one runs, all do. Arrays that are written there
+ * are not shared. Results are the same without these passes.
  */
 #include <stdio.h>
 
@@ -168,7 +171,8 @@ static void put_before(struct gathers *g, int parent, int before, int at, const 
     statement(g, before)->next = x->declaration;
 }
 
-/* The same gathers in the blocks behind `at`; whether there are any. With a variable they are taken out. */
+/* The same gathers in the blocks behind `at`; whether there are any. With a variable they are taken
+ * out. */
 static bool others(struct gathers *g, int at, const struct gather *x, int variable) {
   for (int i = statement(g, at)->next; i >= 0; i = statement(g, i)->next) {
     struct gather y;
@@ -220,7 +224,7 @@ bool code_share_gathers(struct code *c) {
   return g.changed;
 }
 
-/* ---- vectors that are permuted ------------------------------------------------------------------ */
+/* ---- vectors that are permuted --------------------------------------------------------------- */
 
 /* Into a vector, or into memory. */
 static bool sets_lanes(const struct code *c, const struct code_statement *s) {

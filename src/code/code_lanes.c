@@ -1,16 +1,17 @@
-/* A loop over the lanes of a vector becomes one statement of vectors, where its border is decided:
- * what was gathered because lanes might lie outside is contiguous inside. See code.h.
+/* A loop over the lanes of a vector becomes one vector statement. See code.h.
  *
- *     for lane in 0..16                ->    lanes0 = X[w + kw - 1, 16 lanes]
+ *     for lane in 0..16       ->  lanes0 = X[w + kw - 1, 16 lanes]
  *       lanes0[lane] = X[w + kw + lane - 1]
  *
- *     for lane in 0..9                 ->    Y[w, first 9 of 16 lanes] = X[w + kw, first 9 of 16 lanes]
+ *     for lane in 0..9        ->  Y[w, first 9 of 16 lanes] = X[w + kw, first 9 of 16 lanes]
  *       Y[w + lane] = X[w + kw + lane]
  *
- *     for lane in 0..16                ->    lanes0 = X[w + kw, 16 lanes, from lane max(1 - kw, 0) on]
+ *     for lane in 0..16       ->  lanes0 = X[w + kw, 16 lanes, from lane max(1 - kw, 0) on]
  *       lanes0[lane] = (1 <= lane + kw ? X[w + kw + lane - 1] : 0)
  *
- * A vector that was gathered into a variable of the tree's own then stands where that is mentioned.
+ * Loop partitioning calls it: lanes that were gathered because some might lie outside are
+ * contiguous in the interior. A vector that was gathered into a variable of the tree's own replaces
+ * each use of that variable.
  */
 #include <math.h>
 

@@ -1,12 +1,14 @@
-/* Loads of the first lanes that stand several times in the statements of a block get a name: such a
- * load is a macro with a condition, which compilers do not see to be the same. The answers are the
- * same without this file. See code.h.
+/* Common partial loads get a name: loads of the first lanes of a vector, several times in one
+ * block. See code.h.
  *
  *     acc_0 += X[k] * f32x8(W[k*19], n)              let W_part f32x8 = f32x8(W[k*19], n)
  *     acc_1 += X[k + 64] * f32x8(W[k*19], n)   ->    acc_0 += X[k] * W_part
  *                                                    acc_1 += X[k + 64] * W_part
  *
- * Arrays that the block writes are left alone, and so are branches, which may not run.
+ * A partial load is a macro with a condition, and compilers do not find that two of them are equal.
+ *
+ * Keeps: arrays that the block writes are left alone, and so are branches, which may not run.
+ * Results are the same without this pass.
  */
 #include <stdio.h>
 

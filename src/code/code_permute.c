@@ -1,14 +1,14 @@
-/* Lanes that are gathered from a few places near each other become vectors in memory with their lanes in
- * another order. The answers are the same without this file. See code.h.
+/* Gathers from few places near each other become vector loads and a permutation. See code.h.
  *
- *     for lane in 0..8                           ->    lanes0 = permute(X[w*16, 8 lanes], X[w*16 + 8, 8 lanes]:
- *       lanes0[lane] = X[w*16 + lane/2*4 + 1]            1 1 5 5 9 9 13 13)
+ *     for lane in 0..8                     ->  lanes0 = permute(X[w*16, 8 lanes],
+ *       lanes0[lane] = X[w*16 + lane/2*4 + 1]      X[w*16 + 8, 8 lanes]: 1 1 5 5 9 9 13 13)
  *
- *     for lane in 0..8                           ->    lanes0 = permute(X[w] in all, X[w + 9] in all:
- *       lanes0[lane] = X[w + lane/4*9]                   0 0 0 0 8 8 8 8)
+ *     for lane in 0..8                     ->  lanes0 = permute(X[w] in all, X[w + 9] in all:
+ *       lanes0[lane] = X[w + lane/4*9]             0 0 0 0 8 8 8 8)
  *
- * Nothing is read but what lies between two elements of the lanes, or in the same block of one or two
- * vectors as all of them, where the array is made of such blocks.
+ * Keeps: nothing is read but what lies between two elements of the lanes, or in the same block of
+ * one or two vectors as all of them if the array consists of such blocks. Results are the same
+ * without this file.
  */
 #include "code/code.h"
 
@@ -20,11 +20,12 @@ struct permuted {
   struct code *c;
   int element; /* of the lane 0: X[base + offset[0]] */
   int lanes;
-  int64_t offset[CODE_LANES]; /* of each lane, from what no lane moves */
+  int64_t offset[CODE_LANES]; /* of each lane, in elements from `base`, which is the same for all
+                                 lanes */
   int64_t least, most;
-  int place[CODE_LANES];  /* of each lane: the number of its offset among those that differ ... */
-  int64_t places[PLACES]; /* ... which are these */
-  int count;              /* of them; more than PLACES: not all are told */
+  int place[CODE_LANES];  /* of each lane: the position of its offset in `places` */
+  int64_t places[PLACES]; /* the distinct offsets */
+  int count;              /* number of distinct offsets; above PLACES only the first are listed */
 };
 
 static const struct code_expr *expr_at(const struct permuted *p, int expr) {
@@ -84,14 +85,14 @@ static int vector_at(struct permuted *p, const struct affine *base, int64_t offs
   return code_vector(p->c, element_at(p, base, offset), p->lanes);
 }
 
-/* ---- from a block --------------------------------------------------------------------------------- */
+/* ---- from a block ---------------------------------------------------------------------------- */
 
 static int64_t remainder_of(int64_t x, int64_t by) {
   return (x % by + by) % by;
 }
 
-/* All lanes lie in the same block of so many elements, of which the array is made: where it begins, from
- * the base; false: that is not so, or not known. */
+/* All lanes lie in the same block of so many elements, of which the array is made: where it begins,
+ * from the base; false: that is not so, or not known. */
 static bool in_block(const struct permuted *p, const struct affine *base, int64_t size,
                      int64_t *begin) {
   if (p->c->variables.data[expr_at(p, p->element)->variable].count % size) return false;
@@ -114,7 +115,7 @@ static int of_vectors(struct permuted *p, const struct affine *base, int64_t fir
   return code_permute(p->c, x, y, lane);
 }
 
-/* ---- from a few places ------------------------------------------------------------------------------ */
+/* ---- from a few places ----------------------------------------------------------------------- */
 
 static int in_all(struct permuted *p, const struct affine *base, int place) {
   return code_broadcast(p->c, element_at(p, base, p->places[place]), p->lanes);

@@ -1,15 +1,18 @@
-/* A vector that is set piece by piece, where each piece is 0 or lies side by side in memory, is loaded at once.
- * The answers are the same without this file. See code.h.
+/* A vector that is set piece by piece, each piece 0 or contiguous in memory, is loaded at once. See
+ * code.h.
  *
- *     let lanes0 f32x16 = 0                    let lanes0 f32x16 = X[w, 16 lanes, from lane 1 to lane 14]
- *     lanes0[0] = 0                       ->
+ *     let lanes0 f32x16 = 0              let lanes0 f32x16 = X[w, 16 lanes, from lane 1 to lane 14]
+ *     lanes0[0] = 0                 ->
  *     for lane in 1..14
  *       lanes0[lane] = X[w + lane - 1]
  *
- *     let lanes0 f32x4                         let lanes0 f32x4 = permute(X[w + 27, 1 of 4 lanes],
- *     lanes0[0] = X[w + 27]               ->       X[w, 4 lanes, from lane 1 on]: 0 5 6 7)
+ *     let lanes0 f32x4                   let lanes0 f32x4 = permute(X[w + 27, 1 of 4 lanes],
+ *     lanes0[0] = X[w + 27]         ->       X[w, 4 lanes, from lane 1 on]: 0 5 6 7)
  *     for lane in 1..4
  *       lanes0[lane] = X[w + lane - 1]
+ *
+ * Keeps: each lane gets the same value, and only the elements of the pieces are read. Results are
+ * the same without this pass.
  */
 #include <math.h>
 

@@ -1,5 +1,6 @@
-/* The neutral text of a tree, for people and tests. See code.h. Not to be compiled: names may
- * collide, and every operation with operands of its own stands in brackets. */
+/* The text of a tree, for people and tests. See code.h. It cannot be compiled: names may collide,
+ * and every operation with operands of its own is in brackets.
+ */
 #include <inttypes.h>
 
 #include "code/code.h"

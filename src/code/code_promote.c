@@ -1,5 +1,5 @@
-/* Scalar promotion of sums: what a loop adds to places in memory that are the same in each of its steps is added up in
- * variables, which are added to memory behind the loop. See code.h.
+/* Scalar promotion of sums: places in memory that a loop adds to, and that are the same in each
+ * iteration, are summed in variables. These are added to memory after the loop. See code.h.
  *
  *                                              let Y_sum f32x8[2] = 0
  *     for k in 0..512                          for k in 0..512
@@ -8,9 +8,11 @@
  *                                              Y[at, 8 lanes] += Y_sum_0
  *                                              Y[at + 8, 8 lanes] += Y_sum_1
  *
- * So it is where a part of a reduction stands outside of loops over what it computes. Compilers do so too, but for
- * lanes that are not all there, and for more places than they look at. What is added to the same place elsewhere in
- * the loop may stay there: a sum has no order.
+ * This occurs where a part of a reduction is outside the loops over its result. Compilers promote,
+ * too, but not partial vectors, and fewer places than this pass.
+ *
+ * Keeps: the same terms in each sum, in another grouping. The loop does nothing with the array but
+ * add to it; other places of it may be added to in memory meanwhile.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -117,8 +119,8 @@ static int number_of(const struct promotion *p, int to) {
   return i;
 }
 
-/* It runs at least once, whatever the loops around stand at: behind it nothing is touched that it does not touch. By
- * one thread: others would add to the same variable. */
+/* It runs at least once, whatever the loops around stand at: behind it nothing is touched that it
+ * does not touch. By one thread: others would add to the same variable. */
 static bool runs(const struct promotion *p, const struct code_statement *s) {
   if (s->kind == CODE_IF) return false;
   if (s->parallel) return false;

@@ -1,8 +1,9 @@
-/* Of what is read from memory, a remainder beside the quotient by the same number in a sum is what is left of both: a
- * division is asked once, and nothing is multiplied for the remainder. The answers are the same without this file. See
+/* One division for a quotient and its remainder: x % n becomes x - x/n*n in a sum that has x/n. See
  * code.h.
  *
  *     X[(ind[k] / 192)*3712 + ind[k] % 192]    ->    X[ind[k] + (ind[k] / 192)*3520]
+ *
+ * Only for indices that are read from memory. Keeps: the value of each index.
  */
 #include "code/code.h"
 

@@ -1,4 +1,4 @@
-/* What a tree says without effect is dropped: the answers are the same without this file.
+/* Statements without effect are dropped, and constants are folded. See code.h.
  *
  *     if true: A else B       ->  A
  *     for i in 3..4: A[i]     ->  A[3]
@@ -9,7 +9,10 @@
  *     block: A, no variables  ->  A
  *     acc += lanes_sum(x); acc += lanes_sum(y)  ->  acc += lanes_sum(x + y)
  *
- * Bottom up, once: what becomes empty inside is gone before what is around it is looked at.
+ * One walk from the leaves up: a statement that becomes empty is dropped before its parent is
+ * checked. Other passes call this one after they changed something.
+ *
+ * Keeps: the same effects in the same order; sums across lanes may add in another order.
  */
 #include "code/code.h"
 
@@ -141,8 +144,8 @@ static int64_t end_of(struct simplifier *s, int condition, int counter) {
   return x->op == CODE_VARIABLE && x->variable == counter ? end : INT64_MAX;
 }
 
-/* A loop of nothing but what stands under such a condition ends there. It is faster, and gcc 12 makes of
- * a load under a condition with constant bounds one that reads beyond them. */
+/* A loop of nothing but what stands under such a condition ends there. It is faster, and gcc 12
+ * makes of a load under a condition with constant bounds one that reads beyond them. */
 static void shorten(struct simplifier *s, int at) {
   struct code_statement *t = statement(s, at);
   if (t->kind != CODE_FOR || t->parallel || t->first < 0 || t->first != t->last) return;

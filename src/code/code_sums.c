@@ -1,6 +1,6 @@
-/* Long sums in several levels: what a variable has summed up over a block of steps is added to another one, so that
- * the error grows with the steps of a block and the number of blocks, not with all steps; and that in blocks again
- * where there are many. See code.h.
+/* Blocked summation: a variable that sums many iterations is added to another one after each block
+ * of them, so the rounding error grows with the block and the number of blocks, not with all
+ * iterations. Many blocks are summed in blocks again. See code.h.
  *
  *     let acc f32 = 0                          let acc f32 = 0
  *     for k in 0..16384                        let acc_sum f32 = 0
@@ -11,7 +11,8 @@
  *                                                acc = 0
  *                                              acc += acc_sum
  *
- * Sums of f64 are exact enough without, and those in memory are left alone.
+ * Keeps: the same terms in each sum, in another grouping. Sums of f64 are exact enough without it,
+ * and sums in memory are left alone.
  */
 #include <math.h>
 #include <stdio.h>
@@ -22,7 +23,8 @@
 enum { NUMBERS = 64 }; /* variables of a name */
 
 /* Additions from which on there is one level more, and those of a block.
- * Those of matrices and convolutions, which have to be fast, are in longer blocks, as in other libraries. */
+ * Those of matrices and convolutions, which have to be fast, are in longer blocks, as in other
+ * libraries. */
 enum { LONG = 512, BLOCK = 128, LONG_OF_PRODUCTS = 8192, BLOCK_OF_PRODUCTS = 512 };
 
 /* The variables of one name that a loop adds to and does nothing else with. */
@@ -36,7 +38,7 @@ struct sums {
   struct {
     VEC(struct sum);
   } all;
-  double block; /* additions */
+  double block; /* additions per block */
 };
 
 static struct code_statement *statement(const struct code *c, int at) {
@@ -68,7 +70,7 @@ static bool is_used_in(const struct code *c, const struct code_statement *s, int
   }
 }
 
-/* Something else is done with it at or below the statement. */
+/* The statement, or one below it, uses the variable in another way. */
 static bool is_used(const struct code *c, int at, int variable) {
   const struct code_statement *s = statement(c, at);
   if (is_used_in(c, s, variable)) return true;
@@ -78,7 +80,7 @@ static bool is_used(const struct code *c, int at, int variable) {
   return false;
 }
 
-/* Steps of a loop; 1 where data or other loops say how many. */
+/* The trip count of a loop; 1 if data or other loops determine it. */
 static double steps_of(const struct code *c, const struct code_statement *s) {
   const struct code_expr *low = expr_at(c, code_bare(c, s->low)),
                          *high = expr_at(c, code_bare(c, s->high));
@@ -86,7 +88,8 @@ static double steps_of(const struct code *c, const struct code_statement *s) {
   return (double)((high->integer - low->integer + s->step - 1) / s->step);
 }
 
-/* Additions to each number of the variable by one run of the statement, of the one with the most. */
+/* Additions to each number of the variable by one run of the statement, of the one with the most.
+ */
 static void add_up(const struct code *c, int at, int variable, double times, double *count) {
   const struct code_statement *s = statement(c, at);
   if (is_addition(c, s, variable)) count[expr_at(c, s->to)->integer] += times;
@@ -111,8 +114,8 @@ static double most_additions(const struct sums *s, int at) {
   return most;
 }
 
-/* One number that is loaded times a vector, as where a row of a matrix meets a panel: others share what is loaded. A
- * product of two vectors, or of two numbers, waits for memory. */
+/* One number that is loaded times a vector, as where a row of a matrix meets a panel: others share
+ * what is loaded. A product of two vectors, or of two numbers, waits for memory. */
 static bool is_of_matrix(const struct code *c, const struct code_expr *e) {
   if (e->op != PX_MUL || !code_is_value(e->type)) return false;
   const struct code_expr *x = expr_at(c, e->arg[0]), *y = expr_at(c, e->arg[1]);
@@ -191,7 +194,7 @@ static void put_totals(struct sums *s, int block) {
   }
 }
 
-/* Steps of a block: a number of them that divides those of the loop, if there is one. */
+/* Iterations of a block, a divisor of the loop's if there is one. */
 static int64_t steps_of_block(double all, double most) {
   int64_t steps = (int64_t)most;
   for (int64_t i = steps; 2 * i > steps && all > 1; i--)
@@ -223,7 +226,7 @@ static void open_blocks(struct sums *s, int at, int64_t steps) {
   for (int i = loop.first; i >= 0; i = statement(c, i)->next) statement(c, i)->parent = inner;
 }
 
-/* Within each loop below the statement that adds more than a block. */
+/* In each loop below the statement that adds more than a block. */
 static void divide(struct sums *s, int at);
 
 static void divide_loop(struct sums *s, int at) {
@@ -280,8 +283,8 @@ static void end_totals(struct sums *s, int parent, int loop) {
   }
 }
 
-/* The loop, which stands behind `before`; whether it adds less now. What is added to in each block may be a long sum
- * again. */
+/* The loop, which stands behind `before`; whether it adds less now. What is added to in each block
+ * may be a long sum again. */
 static bool shorten(struct code *c, int parent, int before, int loop) {
   struct sums s = {.c = c};
   find_long(&s, loop);

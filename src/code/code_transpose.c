@@ -1,17 +1,23 @@
-/* Vectors that are stored lane by lane, one beside the other, are transposed in registers and stored as vectors. The
- * effects are the same without this file. See code.h.
+/* Scattered stores become transpositions: vectors that are stored lane by lane, one beside the
+ * other, are transposed in registers and stored as vectors. See code.h.
  *
- *     block                                       block
- *       let lanes0 f32x4 = acc_0                    let across0 f32x4 = permute(acc_0, acc_1: 0 4 1 5)
- *       for lane in 0..4                            let across1 f32x4 = permute(acc_2, acc_3: 0 4 1 5)
- *         Y[lane*9 + at] = lanes0[lane]             ...
- *     ... the same of acc_1 to Y[lane*9 + at + 1]   Y[at, 4 lanes] = permute(across0, across1: 0 1 4 5)
- *     ... and acc_2 and acc_3                ->     Y[at + 9, 4 lanes] = permute(across0, across1: 2 3 6 7)
- *                                                   ...
+ *     block                                   block
+ *       let lanes0 f32x4 = acc_0                let across0 f32x4 = permute(acc_0, acc_1: 0 4 1 5)
+ *       for lane in 0..4                        let across1 f32x4 = permute(acc_2, acc_3: 0 4 1 5)
+ *         Y[lane*9 + at] = lanes0[lane]   ->    ..
+ *     (the same of acc_1 to                     Y[at, 4 lanes] = permute(across0, across1:
+ *      Y[lane*9 + at + 1],                          0 1 4 5)
+ *      and of acc_2 and acc_3)                  Y[at + 9, 4 lanes] = permute(across0, across1:
+ *                                                   2 3 6 7)
+ *                                               ..
  *
- * Four lanes of four vectors at a time, then such quarters of vectors as a whole: every step is one instruction, where
- * the processor has vectors that long, and none crosses more of them than it has to. The lanes of vectors that are not
- * there are those of others, and are not stored.
+ * Four lanes of four vectors are transposed at a time, then such quarters of vectors as a whole.
+ * Each step is one instruction on a processor with vectors of this length, and crosses no more
+ * quarters than it has to. A vector that is missing is replaced by another one, whose lanes are not
+ * stored.
+ *
+ * Keeps: every lane is stored at its place, and no other element is written. Results are the same
+ * without this pass.
  */
 #include <stdio.h>
 #include <string.h>
@@ -29,13 +35,13 @@ enum {
 struct across {
   int statement;
   int value;        /* a vector */
-  int array, index; /* what stands there beside lane and constant */
+  int array, index; /* the index without lane and constant */
   int64_t stride, constant;
 };
 
 struct transposer {
   struct code *c;
-  int first; /* the first variable that is made here */
+  int first; /* the first variable that the pass adds */
   bool changed;
 };
 
@@ -51,7 +57,7 @@ static bool is_integer(const struct transposer *t, int expr, int64_t value) {
   return expr_at(t, expr)->op == PX_INT && expr_at(t, expr)->integer == value;
 }
 
-/* ---- a vector that is stored across ---- */
+/* ---- a scattered store ---- */
 
 /* The index as a sum of counter * stride, others, and a constant. */
 static bool split_index(const struct transposer *t, int index, int counter, struct across *a) {
@@ -109,7 +115,7 @@ static bool go_together(const struct transposer *t, const struct across *a,
          expr_at(t, a->value)->type.lanes == expr_at(t, b->value)->type.lanes;
 }
 
-/* Two of them write to one place. */
+/* Two of the stores write to one element. */
 static bool meet(const struct across *a, const struct across *b, int lanes) {
   int64_t apart = a->constant - b->constant;
   return apart % a->stride == 0 && apart / a->stride < lanes && apart / a->stride > -lanes;
@@ -117,7 +123,7 @@ static bool meet(const struct across *a, const struct across *b, int lanes) {
 
 /* ---- transposed ---- */
 
-/* A name for x and y in another order; NULL as `number`: it is not named. */
+/* A permutation of x and y, with a name unless `number` is NULL. */
 static int zipped(struct transposer *t, int x, int y, enum code_zip how, int *number) {
   int lanes[CODE_LANES], count = expr_at(t, x)->type.lanes;
   char name[24];
@@ -173,9 +179,9 @@ static void transpose(struct transposer *t, const int *in, int lanes, int *out) 
   }
 }
 
-/* ---- in place of the statements ---- */
+/* ---- replacing the statements ---- */
 
-/* What `lanes` lanes from there on have too much, after `count` of them, lies in what is not used of a row. */
+/* Of `lanes` lanes from the element on, those after `count` lie in the unused end of a row. */
 static bool is_unused(const struct transposer *t, const struct across *a, int count, int lanes) {
   const struct code_variable *v = &t->c->variables.data[a->array];
   const struct code_expr *at = expr_at(t, a->index);
@@ -195,7 +201,7 @@ static void store(struct transposer *t, const struct across *a, int lane, int co
     term[terms = i] = t->c->terms.data[at.first + i];
   terms += at.op == CODE_SUM;
   int place = code_sum(t->c, term, terms, lane * a->stride + a->constant);
-  /* where the next one follows at once it covers what is too much */
+  /* the next vector, which follows at once, overwrites the surplus */
   bool streamed = t->c->variables.data[a->array].streamed;
   bool covered = a->stride == count && (lanes - lane) * count >= lanes && !streamed;
   bool whole = covered || count == lanes || is_unused(t, a, count, lanes);
@@ -204,7 +210,7 @@ static void store(struct transposer *t, const struct across *a, int lane, int co
   code_assign(t->c, to, CODE_SET, value);
 }
 
-/* `count` of them, side by side. */
+/* `count` adjacent vectors. */
 static void write_transposed(struct transposer *t, const struct across *a, int count) {
   int in[LONGEST], out[LONGEST], lanes = expr_at(t, a->value)->type.lanes;
   int group = (count + QUARTER - 1) / QUARTER * QUARTER;
@@ -228,7 +234,7 @@ static void sort(struct across *a, int count) {
     }
 }
 
-/* So many from the first on lie side by side. */
+/* The number of adjacent vectors from the first on. */
 static int beside(const struct transposer *t, const struct across *a, int count) {
   int together = 1, lanes = expr_at(t, a->value)->type.lanes;
   while (together < count && together < lanes && together < a->stride &&
@@ -264,7 +270,8 @@ static void move_last(struct transposer *t, int parent, int before) {
   if (before == last) p->last = at;
 }
 
-/* The run of such statements from `at` on, which stands behind `before`; the last statement of what is there then. */
+/* The run of such statements from `at` on, which stands behind `before`; the last statement of what
+ * is there then. */
 static int transpose_run(struct transposer *t, int parent, int before, int at) {
   struct across a[MOST];
   int count = 0, next = at, last = at;

@@ -1,12 +1,13 @@
-/* Every rule of a tree of code, so that a fault is found in the pass that made it. See code.h.
+/* Checks every rule of a tree of code, so that a message names the pass that broke it. See code.h.
  *
- * - what is mentioned is declared around, and not twice; a counter only by its loop;
- * - types: operands are of the element and the lanes that their operation wants, an index is no
- *   value, only what is in memory is bf16;
- * - inputs and names are not written; a place that no condition guards lies in its array, as far as
- *   it is made of loops over constants;
- * - what is allocated is of the heap and what is declared is not; regions are not nested, and a
- *   parallel loop stands in no other one.
+ * - A variable that is mentioned is declared in an enclosing scope, and not twice; a counter only
+ * by its loop.
+ * - Types: operands have the element and the lanes that their operation takes; an index is no
+ * value; only memory holds bf16.
+ * - Inputs and names are not written. An index that no condition guards lies in its array, as far
+ * as it consists of loops over constants.
+ * - Allocated buffers have heap storage, declared ones do not. Regions are not nested, and no
+ * parallel loop is inside another.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -24,11 +25,11 @@ struct verifier {
   const char *pass;
   struct counted {
     bool declared;
-    struct interval all;  /* values of a counter or a name, all of which occur */
-    struct interval most; /* ... of which some may not */
+    struct interval all;  /* of a counter or a name: all of these values occur */
+    struct interval most; /* contains all values; some of it may not occur */
     uint64_t unread;      /* numbers that are not declared */
   } *variables;
-  bool guarded; /* a condition stands around, or a loop that may be empty */
+  bool guarded; /* inside a condition or a loop that may be empty */
   bool region;
   int parallel; /* loops around, of those that run in parallel */
 };

@@ -1,44 +1,44 @@
-/* What the files of the cost share: each stage as the loops that run it and the places it reaches. */
+/* Shared by the files of the cost model: the loops of each stage, and the addresses it accesses. */
 #ifndef CANVAS_COST_COST_PARTS_H
 #define CANVAS_COST_COST_PARTS_H
 
 #include "bind/loop_tree.h"
 #include "cost/schedule_cost.h"
 
-/* What a cache takes at once: the first one a line; into the second one processors fetch lines two by
- * two, so that whoever reads every other one has both fetched. */
+/* The unit of a transfer: a line into L1; two adjacent lines into L2, even if only one is read. */
 enum fetched { LINE, PAIR, FETCHED };
 
-/* A load of the stage's expression, or its store: only what goes to memory. Steps are those of its path. */
+/* A load of the stage's expression, or its store, if it goes to memory. Bits of step sets are steps
+ * of the stage's path. */
 struct access {
   int tensor;
-  int node;                                    /* of the program; -1: the store */
-  int bytes;                                   /* of an element */
-  double stride[SCHEDULE_DEPTH];               /* elements that a step moves it by */
-  uint32_t moves;                              /* steps that move it */
-  uint32_t twisted;                            /* ... not always as far */
-  uint32_t strewn;                             /* ... by what no stride tells */
-  double touched[FETCHED][SCHEDULE_DEPTH + 1]; /* bytes while the first so many steps stand still */
-  bool permuted;    /* a load: the lanes are those of one or two vectors, or of a few numbers */
-  bool accumulates; /* a store that is read as well, in each step of a sum */
+  int node;                      /* the load in the program; -1: the store */
+  int bytes;                     /* bytes of an element */
+  double stride[SCHEDULE_DEPTH]; /* elements per step */
+  uint32_t depends_on;           /* steps that the address depends on */
+  uint32_t nonaffine;            /* steps with a varying stride */
+  uint32_t gathered;             /* steps whose address depends on data, or has no stride */
+  double touched[FETCHED][SCHEDULE_DEPTH + 1]; /* bytes, by number of fixed outer steps */
+  bool permuted;    /* lanes come from one or two vectors, or from a few numbers */
+  bool accumulates; /* an accumulator in memory: stored and loaded in each step */
 };
 
-/* A stage: its loops, innermost last. */
+/* A stage and its loops, innermost last. */
 struct nest {
   const struct bound_stage *stage;
   const struct program_tensor *tensor;
-  int first, count;                 /* of the accesses */
-  double extent[SCHEDULE_DEPTH];    /* over data: on average */
-  double trips[SCHEDULE_DEPTH];     /* iterations of a loop of the code; 1 where it is none */
-  double copies[SCHEDULE_DEPTH];    /* of the body in the code, of lanes their vectors; or 1 */
-  double begun[SCHEDULE_DEPTH + 1]; /* iterations of all loops up to here */
+  int first, count;              /* range of its accesses */
+  double extent[SCHEDULE_DEPTH]; /* iterations, on average for loops over data */
+  double trips[SCHEDULE_DEPTH];  /* iterations in the code; 1 if unrolled */
+  double copies[SCHEDULE_DEPTH]; /* copies of the body by unrolling; vectors on the vector axis */
+  double begun[SCHEDULE_DEPTH + 1]; /* product of the trips of outer steps */
   uint32_t axis_steps[PROGRAM_AXES];
-  uint32_t loops; /* steps with trips */
-  uint32_t sums;  /* steps that reduce */
-  int lanes;      /* 1: none */
-  int lane;       /* the step whose elements are the lanes; -1 */
-  bool prepared;  /* before all calls: it costs nothing */
-  double part;    /* of the executions there are, where the last tile is smaller */
+  uint32_t loops; /* steps that are loops in the code */
+  uint32_t sums;  /* steps of reductions */
+  int lanes;      /* elements of a vector; 1: no vector axis */
+  int lane;       /* step of the vector axis; -1: none */
+  bool prepared;  /* packed at load time: no part of a call */
+  double part;    /* share of the iterations that exist: last tiles may be smaller */
 };
 
 struct cost_walk {
@@ -48,26 +48,26 @@ struct cost_walk {
   struct {
     VEC(struct access);
   } accesses;
-  double *body[FETCHED]; /* by node: bytes that one iteration touches */
-  double *scratch;       /* by tensor */
-  bool *counted;         /* by node: its loop is paid for by another stage */
+  double *footprint[FETCHED]; /* bytes that one iteration touches, by node */
+  double *scratch;            /* by tensor; zeros between uses */
+  bool *counted;              /* by node: another stage counts the loop */
 };
 
 /* cost_places.c */
 void nest_open(struct cost_walk *w, int stage);
-/* The steps that an expression of the stage depends on. */
-uint32_t nest_moves(const struct cost_walk *w, const struct nest *n, int expr);
+/* Steps that an expression of the stage depends on. */
+uint32_t nest_depends_on(const struct cost_walk *w, const struct nest *n, int expr);
 
-/* cost_compute.c: addresses of the unrolled steps from `from` on. */
+/* cost_compute.c: number of addresses of the unrolled steps from `from` on. */
 double nest_addresses(const struct nest *n, const struct access *a, int from);
 
-/* cost_caches.c: the bytes touched by each loop; what a stage brings into a cache. */
-void caches_fill(struct cost_walk *w);
+/* cost_caches.c: footprints of all loops; bytes that a stage brings into a cache. */
+void footprints_fill(struct cost_walk *w);
 double nest_traffic(struct cost_walk *w, int stage, double cache, enum fetched by);
-/* ... into the first one beside that, where too many lines are in too few sets. */
-double nest_crowding(const struct cost_walk *w, int stage);
+/* Bytes that conflict misses bring into L1 in addition. */
+double nest_conflict_misses(const struct cost_walk *w, int stage);
 
-/* cost_compute.c: compute, loads and waits, and their time together, in cycles. */
+/* cost_compute.c: cycles of arithmetic, of loads and stores, of waits, and of all together. */
 struct cycles {
   double compute, loads, waits, all;
 };

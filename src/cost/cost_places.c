@@ -1,8 +1,9 @@
-/* Where the loads and stores of a stage go: see cost_parts.h.
+/* Addresses of the loads and stores of a stage: see cost_parts.h.
  *
- * An index is evaluated: where all loops begin, and with one of them a step further, and at its last
- * step. The differences are strides and reaches, whatever the index is made of; where they disagree, or
- * depend on data, the step is strewn.
+ * Each index is evaluated at the first iteration of all loops, then with one loop a step further,
+ * and at the last step of that loop. The differences are the stride and the reach of the loop,
+ * whatever the index is. If they disagree, the step is non-affine; if data decides, the access is
+ * a gather.
  */
 #include <math.h>
 
@@ -29,7 +30,7 @@ static double index_pair(const struct program *p, const struct px_node *n, const
   }
 }
 
-/* Data counts as 0, and so does what is chosen by a condition. */
+/* The value of an index. Data counts as 0, and a condition as true. */
 static double index_at(const struct program *p, int expr, const double *axis) {
   const struct px_node *n = &p->nodes.data[expr];
   switch (n->op) {
@@ -60,7 +61,7 @@ static bool holds_at(const struct program *p, int expr, const double *axis) {
   }
 }
 
-/* For what part of the points a condition of indices holds: of as many as are spread evenly. */
+/* The share of points at which an index condition holds, by evenly spread samples. */
 static double part_that_holds(const struct program *p, const struct program_tensor *t, int expr) {
   double axis[PROGRAM_AXES], step[PROGRAM_AXES], at[PROGRAM_AXES], ratio = 1;
   int axes = t->rank + t->reductions, good = 0;
@@ -68,7 +69,7 @@ static double part_that_holds(const struct program *p, const struct program_tens
   for (int i = 0; i < axes; i++) {
     axis[i] = 0;
     at[i] = 1.0 / 2;
-    if (in >> i & 1) ratio *= COST_POINT_STEP; /* and its powers: no two axes go along */
+    if (in >> i & 1) ratio *= COST_POINT_STEP; /* powers of it, so that axes differ */
     step[i] = ratio;
   }
   for (int point = 0; point < COST_POINTS; point++) {
@@ -82,18 +83,18 @@ static double part_that_holds(const struct program *p, const struct program_tens
   return (2 * good + 1) / (2.0 * COST_POINTS + 1);
 }
 
-/* Sums add nothing where the condition of a border does not hold: code is split there. The border may have a
- * few terms of its own, as those that keep what is not finite. */
-static double bordered(const struct program *p, const struct program_tensor *t, int expr) {
+/* The share of terms that a reduction computes. Loops are partitioned at the padding boundary, and
+ * padding adds nothing but the terms that keep NaN and infinite values. */
+static double computed_share(const struct program *p, const struct program_tensor *t, int expr) {
   const struct px_node *n = &p->nodes.data[expr];
   if (n->op == PX_NUMBER && n->number == 0) return 0;
   if (n->op != PX_SELECT || !is_index_condition(p, n->arg[0]) || axes_in(p, n->arg[0], true))
     return 1;
   double part = part_that_holds(p, t, n->arg[0]);
-  return part * bordered(p, t, n->arg[1]) + (1 - part) * bordered(p, t, n->arg[2]);
+  return part * computed_share(p, t, n->arg[1]) + (1 - part) * computed_share(p, t, n->arg[2]);
 }
 
-/* The axes that occur; `data`: below loads alone. */
+/* Axes that occur in the expression; with `data`, only those in indices of loads. */
 static uint32_t axes_in(const struct program *p, int expr, bool data) {
   const struct px_node *n = &p->nodes.data[expr];
   uint32_t axes = 0;
@@ -113,25 +114,25 @@ static uint32_t steps_of(const struct nest *n, uint32_t axes) {
   return steps;
 }
 
-uint32_t nest_moves(const struct cost_walk *w, const struct nest *n, int expr) {
+uint32_t nest_depends_on(const struct cost_walk *w, const struct nest *n, int expr) {
   return steps_of(n, axes_in(w->tree->program, expr, false));
 }
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
-/* The dimensions of what is accessed: of the tensor, or of the buffer that a stage is kept in. */
+/* Dimensions of the accessed tensor, or of the buffer that holds a stage. */
 struct frame {
   int dims;
   struct buffer_axis dim[SCHEDULE_DEPTH];
-  bool kept;               /* a buffer: what loops outside of it add is not seen */
-  int index[PROGRAM_AXES]; /* by axis of the tensor: the index; -1: the stage's own axis */
+  bool is_buffer;          /* positions wrap at the extents of a buffer */
+  int index[PROGRAM_AXES]; /* index expression by axis of the tensor; -1: the axis itself */
 };
 
 static void frame_of(const struct cost_walk *w, int tensor, struct frame *f) {
   const struct program_tensor *t = &w->tree->program->tensors.data[tensor];
   int stage = t->is_input ? -1 : loop_tree_stage(w->tree, tensor);
   bool buffer = stage >= 0 && !w->tree->stages[stage].is_output;
-  f->kept = buffer;
+  f->is_buffer = buffer;
   f->dims = buffer ? w->tree->stages[stage].dims : t->rank;
   for (int i = 0; i < f->dims; i++)
     f->dim[i] = buffer ? w->tree->stages[stage].layout[i]
@@ -149,19 +150,20 @@ static void place_at(const struct cost_walk *w, const struct frame *f, const dou
   }
 }
 
-/* What a place is flat; digits outside the buffer stand still. */
+/* Distance of two places in elements; loops outside a buffer do not move in it. */
 static double flat(const struct frame *f, const double *from, const double *to, double *move) {
   double elements = 0;
   for (int i = 0; i < f->dims; i++) {
     double extent = (double)f->dim[i].extent;
     move[i] = to[i] - from[i];
-    if (f->kept && fabs(move[i]) >= extent) move[i] = fmod(move[i], extent);
+    if (f->is_buffer && fabs(move[i]) >= extent) move[i] = fmod(move[i], extent);
     elements = elements * (double)f->dim[i].padded_extent + move[i];
   }
   return elements;
 }
 
-/* Bytes, in whole lines of so many, of a box: `span` from end to end and `count` places in it of each dimension. */
+/* Bytes of a box in whole lines. By dimension, it spans `span` places, of which `count` are
+ * accessed. */
 static double box_bytes(const struct frame *f, const double *span, const double *count, int bytes,
                         double line) {
   double all = 1, run = bytes, whole = bytes;
@@ -199,28 +201,28 @@ static void fill_touched(const struct cost_walk *w, const struct nest *n, const 
   }
 }
 
-/* All of a dimension may be reached where data says what is. */
-static void strew(const struct cost_walk *w, const struct nest *n, const struct frame *f,
-                  double reach[][SCHEDULE_DEPTH], struct access *a) {
+/* Marks steps whose address depends on data: they may reach all of a dimension. */
+static void mark_gathers(const struct cost_walk *w, const struct nest *n, const struct frame *f,
+                         double reach[][SCHEDULE_DEPTH], struct access *a) {
   for (int i = 0; i < f->dims; i++) {
     int index = f->index[f->dim[i].axis];
     uint32_t steps = index < 0 ? 0 : steps_of(n, axes_in(w->tree->program, index, true));
-    a->strewn |= steps;
+    a->gathered |= steps;
     if (n->lane >= 0 && steps >> n->lane & 1) a->permuted = false;
     for (int step = 0; step < n->stage->steps; step++)
       if (steps >> step & 1) reach[step][i] = (double)f->dim[i].extent;
   }
-  a->moves |= a->strewn;
+  a->depends_on |= a->gathered;
 }
 
-/* Where a loop over data begins is said by other steps: they move what it moves. */
+/* Other steps decide where a loop over data begins: its addresses depend on these steps, too. */
 static void follow_bounds(const struct cost_walk *w, const struct nest *n, const struct frame *f,
                           double reach[][SCHEDULE_DEPTH], struct access *a) {
   for (int i = 0; i < n->stage->steps; i++) {
     const struct step *s = &n->stage->path[i];
-    if (!s->dyn || s->axis < 0 || !(a->moves >> i & 1)) continue;
+    if (!s->dyn || s->axis < 0 || !(a->depends_on >> i & 1)) continue;
     uint32_t steps = steps_of(n, axes_in(w->tree->program, n->tensor->axes[s->axis].low, false));
-    a->moves |= steps;
+    a->depends_on |= steps;
     for (int step = 0; step < n->stage->steps; step++)
       for (int d = 0; d < f->dims; d++)
         if (steps >> step & 1 && reach[i][d] != 0 && reach[step][d] == 0)
@@ -230,9 +232,9 @@ static void follow_bounds(const struct cost_walk *w, const struct nest *n, const
 
 /* ---- lanes that are permuted: code_permute.c ---- */
 
-enum { PLACES = 4 }; /* different elements that a vector may be put together of */
+enum { PLACES = 4 }; /* different numbers that a vector may consist of */
 
-/* How far lane `lane` of the vector from `first` on is from its lane 0. */
+/* Distance of a lane from lane 0, in the vector that begins at element `first`. */
 static double lane_offset(const struct cost_walk *w, const struct nest *n, const struct frame *f,
                           int64_t first, int lane) {
   double axis[PROGRAM_AXES] = {0}, from[SCHEDULE_DEPTH], to[SCHEDULE_DEPTH], unused[SCHEDULE_DEPTH];
@@ -286,24 +288,24 @@ static void fill_access(const struct cost_walk *w, const struct nest *n, const s
     axis[s->axis] = (double)s->weight * last;
     place_at(w, f, axis, place);
     double far = flat(f, base, place, reach[i]);
-    if (i == n->lane && far != a->stride[i] * last) a->strewn |= 1u << i;
+    if (i == n->lane && far != a->stride[i] * last) a->gathered |= 1u << i;
     if (i == n->lane) {
       axis[s->axis] = fmin((double)(s->weight * (s->extent - 1)), size - 1);
       place_at(w, f, axis, place);
       far = flat(f, base, place, reach[i]);
     }
-    if (i != n->lane && far != a->stride[i] * last) a->twisted |= 1u << i;
+    if (i != n->lane && far != a->stride[i] * last) a->nonaffine |= 1u << i;
     if (a->stride[i] == 0 && far != 0) a->stride[i] = far / (double)(s->extent - 1);
-    if (far != 0 || a->stride[i] != 0) a->moves |= 1u << i;
+    if (far != 0 || a->stride[i] != 0) a->depends_on |= 1u << i;
     axis[s->axis] = 0;
   }
-  a->permuted = n->lane >= 0 && a->moves >> n->lane & 1 && is_permuted(w, n, f, a);
-  strew(w, n, f, reach, a);
+  a->permuted = n->lane >= 0 && a->depends_on >> n->lane & 1 && is_permuted(w, n, f, a);
+  mark_gathers(w, n, f, reach, a);
   follow_bounds(w, n, f, reach, a);
   fill_touched(w, n, f, reach, a);
 }
 
-/* Whether its elements are in memory. */
+/* Whether the tensor is stored in memory, not in registers. */
 static bool in_memory(const struct cost_walk *w, int tensor) {
   int stage =
       w->tree->program->tensors.data[tensor].is_input ? -1 : loop_tree_stage(w->tree, tensor);
@@ -346,7 +348,7 @@ static void add_loads(struct cost_walk *w, struct nest *n, int expr) {
 
 /* ---- loops ----------------------------------------------------------------------------------- */
 
-/* Steps of a reduction over data, on average: ptr[r]..ptr[r+1] of a ptr that never falls. */
+/* Average steps of a reduction over data, ptr[r]..ptr[r+1] with a non-decreasing ptr. */
 static double steps_over_data(const struct program *p, const struct program_axis *a) {
   const struct px_node *low = &p->nodes.data[a->low], *high = &p->nodes.data[a->high];
   const struct program_tensor *ptr = &p->tensors.data[low->op == PX_LOAD ? low->tensor : 0];
@@ -370,7 +372,7 @@ static void fill_step(const struct cost_walk *w, struct nest *n, int i) {
   double steps = n->extent[i];
   if (vec) {
     n->lanes = loop->lanes;
-    n->lane = i; /* of a group: the last member */
+    n->lane = i; /* the last member of a group */
     steps = s->member ? 1 : ceil((double)loop->extent / loop->lanes);
   }
   *(loop->unrolled ? &n->copies[i] : &n->trips[i]) = steps;
@@ -380,7 +382,7 @@ static bool in_tile(const struct nest *n, int i) {
   return n->copies[i] > 1 || i == n->lane;
 }
 
-/* Steps of an axis that are unrolled or lanes. */
+/* Size of the tile along an axis: product of unrolled steps and lanes. */
 static double tile_of(const struct nest *n, int axis) {
   double tile = 1;
   for (int i = 0; i < n->stage->steps; i++)
@@ -388,7 +390,7 @@ static double tile_of(const struct nest *n, int axis) {
   return tile;
 }
 
-/* Of a tile that is longer than its axis there is only the rest. */
+/* Cuts a tile that is longer than its axis down to the remainder. */
 static void cut_tile(struct nest *n, int axis, double size) {
   for (int i = 0; i < n->stage->steps; i++) {
     double tile = tile_of(n, axis);
@@ -398,7 +400,7 @@ static void cut_tile(struct nest *n, int axis, double size) {
   }
 }
 
-/* What there is of the tiles along an axis: smaller ones at its end take more than their part. */
+/* The share of iterations that exist along an axis. A smaller last tile costs more than that. */
 static double part_of(struct nest *n, int axis) {
   double size = (double)n->tensor->axes[axis].size, all = 1;
   bool peeled = n->stage->tail_kind[axis] == TAIL_PEEL;
@@ -411,8 +413,8 @@ static double part_of(struct nest *n, int axis) {
   return fmin(1, full * tile / all);
 }
 
-/* What is unrolled outside of a loop follows each other as its iterations would. */
-static void follow_each_other(struct nest *n) {
+/* Counts copies outside the innermost loop as iterations: their code runs in sequence. */
+static void unrolled_as_loops(struct nest *n) {
   int innermost = n->stage->steps - 1;
   while (innermost >= 0 && n->trips[innermost] <= 1) innermost--;
   for (int i = 0; i < innermost; i++) {
@@ -424,11 +426,12 @@ static void follow_each_other(struct nest *n) {
 static void fill_loops(const struct cost_walk *w, struct nest *n) {
   n->lanes = 1;
   n->lane = -1;
-  n->part = n->tensor->reductions ? bordered(w->tree->program, n->tensor, n->tensor->body) : 1;
+  n->part =
+      n->tensor->reductions ? computed_share(w->tree->program, n->tensor, n->tensor->body) : 1;
   for (int i = 0; i < n->stage->steps; i++) fill_step(w, n, i);
   for (int i = 0; i < n->tensor->rank + n->tensor->reductions; i++)
     if (n->stage->tail[i]) n->part *= part_of(n, i);
-  follow_each_other(n);
+  unrolled_as_loops(n);
   n->begun[0] = 1;
   for (int i = 0; i < n->stage->steps; i++) {
     n->begun[i + 1] = n->begun[i] * n->trips[i];

@@ -1,4 +1,4 @@
-/* The predicted time as a table: stages, and all of them. See schedule_cost.h. */
+/* Prints the predicted time as a table, by stage and in total. See schedule_cost.h. */
 #include <string.h>
 
 #include "base/number.h"

@@ -1,4 +1,4 @@
-/* The rates of machines as text, and those that a machine's text makes likely. See rates.h. */
+/* Rates as text, and likely rates of a machine by its text. See rates.h. */
 #include "cost/rates.h"
 
 #include <stdint.h>
@@ -57,7 +57,7 @@ void rates_print(const struct rates *r, struct buf *out) {
   buf_printf(out, "sum %016llx\n", (unsigned long long)sum);
 }
 
-/* Reads `key value` and moves *at behind it. */
+/* Reads `key value` and moves *at past it. */
 static bool parse_row(const char **at, const char *key, const char *of, double least, double most,
                       double *out) {
   enum { LONGEST = 64 };
@@ -70,7 +70,7 @@ static bool parse_row(const char **at, const char *key, const char *of, double l
   text[end - number] = '\0';
   *out = number_parse(text);
   *at = end + 1;
-  return *out >= least && *out <= most; /* and is a number */
+  return *out >= least && *out <= most; /* false for NaN, too */
 }
 
 static bool parse_rows(const char *at, struct rates *r) {

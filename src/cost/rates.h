@@ -1,8 +1,8 @@
-/* What one thread of a machine does in a cycle: the numbers of the cost model.
+/* Rates of a machine: what one thread does in a cycle. The table is RATES in policy.h.
  *
- * They are measured once per machine, compiler and version of Canvas, in about a second, by code that is
- * compiled as candidates are (rates_probes.c), and kept in the cache beside compiled code. Where there is
- * no compiler, and for a machine that is not this one, they are what its text makes likely.
+ * src/tune measures them once per machine, compiler and version of Canvas, in about a second, and
+ * keeps them in the cache. Without a compiler, and for another machine, they are the likely rates
+ * that follow from the machine's text.
  */
 #ifndef CANVAS_COST_RATES_H
 #define CANVAS_COST_RATES_H
@@ -28,9 +28,10 @@ struct rates {
   bool measured;
 };
 
-/* rates.c: likely ones, from the machine's text alone. */
+/* rates.c: likely rates, from the machine's text alone. */
 struct rates rates_likely(const struct machine *machine);
-/* Every number, one `key value` to a line; parses back. False: it is no such text, or no such number. */
+/* One `key value` per line; parses back. rates_parse returns false for any other text, and for a
+ * rate outside its limits. */
 void rates_print(const struct rates *rates, struct buf *out);
 bool rates_parse(const char *text, size_t length, struct rates *out);
 

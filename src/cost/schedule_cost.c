@@ -8,7 +8,7 @@
 #include "cost/policy.h"
 #include "program/program_cost.h"
 
-/* ---- what is prepared ------------------------------------------------------------------------- */
+/* ---- constant-folded nests ---------------------------------------------------------------- */
 
 static int root_of(const struct loop_tree *tree, int stage) {
   const struct schedule_node *nodes = tree->schedule->nodes.data;
@@ -17,7 +17,7 @@ static int root_of(const struct loop_tree *tree, int stage) {
   return node;
 }
 
-/* Nests at the root that depend on constant inputs only are no part of a call: prepare.h. */
+/* Root nests that depend on constant inputs only are packed at load time: prepare.h. */
 static void find_prepared(struct cost_walk *w) {
   const struct loop_tree *tree = w->tree;
   bool *constant = program_constants(tree->program);
@@ -31,35 +31,35 @@ static void find_prepared(struct cost_walk *w) {
   mem_free(constant);
 }
 
-/* ---- the walk ---------------------------------------------------------------------------------- */
+/* ---- the walk ------------------------------------------------------------------------------- */
 
 static void walk_open(struct cost_walk *w, const struct loop_tree *tree,
                       const struct rates *rates) {
   size_t nodes = (size_t)tree->schedule->nodes.count;
   size_t tensors = (size_t)tree->program->tensors.count;
-  *w = (struct cost_walk){
-      .tree = tree,
-      .rates = rates,
-      .nests = mem_alloc((size_t)(tree->count + 1) * sizeof *w->nests),
-      .body = {mem_alloc(nodes * sizeof **w->body), mem_alloc(nodes * sizeof **w->body)},
-      .scratch = mem_alloc(tensors * sizeof *w->scratch),
-      .counted = mem_alloc(nodes * sizeof *w->counted)};
+  *w = (struct cost_walk){.tree = tree,
+                          .rates = rates,
+                          .nests = mem_alloc((size_t)(tree->count + 1) * sizeof *w->nests),
+                          .footprint = {mem_alloc(nodes * sizeof **w->footprint),
+                                        mem_alloc(nodes * sizeof **w->footprint)},
+                          .scratch = mem_alloc(tensors * sizeof *w->scratch),
+                          .counted = mem_alloc(nodes * sizeof *w->counted)};
   find_prepared(w);
   for (int i = 0; i < tree->count; i++) nest_open(w, i);
-  caches_fill(w);
+  footprints_fill(w);
 }
 
 static void walk_close(struct cost_walk *w) {
   mem_free(w->nests);
   mem_free(w->accesses.data);
-  for (int by = 0; by < FETCHED; by++) mem_free(w->body[by]);
+  for (int by = 0; by < FETCHED; by++) mem_free(w->footprint[by]);
   mem_free(w->scratch);
   mem_free(w->counted);
 }
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
-/* Seconds until what is not in the first cache has come, by where it comes from. */
+/* Seconds of the transfers into L1, by source. */
 static double fetch(struct cost_walk *w, int stage, struct cost_parts *out) {
   const struct machine *m = &w->tree->machine;
   const struct rates *r = w->rates;
@@ -67,7 +67,7 @@ static double fetch(struct cost_walk *w, int stage, struct cost_parts *out) {
   double into_l2 = nest_traffic(w, stage, (double)m->l2, PAIR);
   double into_l3 = into_l2;
   if (m->l3) into_l3 = fmin(into_l2, nest_traffic(w, stage, COST_L3_SHARE * (double)m->l3, PAIR));
-  out->l2 = (fmax(0, into_l1 - into_l2) + nest_crowding(w, stage)) / r->l2 / r->hertz;
+  out->l2 = (fmax(0, into_l1 - into_l2) + nest_conflict_misses(w, stage)) / r->l2 / r->hertz;
   out->l3 = (into_l2 - into_l3) / r->l3 / r->hertz;
   out->memory = into_l3 / r->memory / r->hertz;
   return out->l2 + out->l3 + out->memory;
@@ -94,7 +94,7 @@ static void add_parts(struct cost_parts *all, const struct cost_parts *p) {
   all->memory += p->memory;
 }
 
-/* No number of the program passes 2^62, so that none of ours is infinite. */
+/* Fails for a program with a count above 2^62, so that every predicted time is finite. */
 static canvas_status check_sizes(canvas_context *ctx, const struct loop_tree *tree) {
   struct program_cost cost;
   for (int i = 0; i < tree->count; i++)

@@ -1,14 +1,16 @@
-/* The predicted time of a bound schedule, in closed form: what ranks candidates before any is compiled.
+/* The predicted time of a bound schedule, by a closed formula. It ranks candidates before any of
+ * them is compiled.
  *
- *     cost_places.c   where each load and store goes: how far a step of each loop moves it, the bytes
- *                     that it touches while the loops outside stand still
- *     cost_caches.c   what that makes each cache bring in
- *     cost_compute.c  what a stage does in registers: operations, loads, stores, chains of sums, spills
- *     schedule_cost.c all of it, and the time it takes at the rates of a machine
+ *     cost_places.c   addresses of loads and stores: strides of loops, footprints of accesses
+ *     cost_caches.c   footprints of loops, and the traffic into each cache
+ *     cost_compute.c  cycles in registers: operations, loads, stores, dependent additions, spills
+ *     schedule_cost.c time of all of it, at the rates of a machine
+ *     policy.h        weights and limits
  *
- * It works on any bound schedule, of one thread, hot: what fits into a cache is there from the call
- * before. The time of a stage is the longer of the time in registers and the time of what comes from
- * beyond the first cache, and a part of the other, which do not overlap entirely.
+ * It works on any bound schedule. It predicts one thread with warm caches: data that fits into a
+ * cache is in it from the call before. The time of a stage is the longer of two times, in
+ * registers and of transfers into L1, and a part of the shorter one, as the two overlap
+ * incompletely.
  */
 #ifndef CANVAS_COST_SCHEDULE_COST_H
 #define CANVAS_COST_SCHEDULE_COST_H
@@ -16,33 +18,33 @@
 #include "bind/loop_tree.h"
 #include "cost/rates.h"
 
-/* Seconds, each as if there were nothing else. */
+/* Seconds of each resource alone, as if the others took no time. */
 struct cost_parts {
-  double seconds; /* predicted, in all */
-  double compute; /* arithmetic, and functions */
-  double loads;   /* loads and stores of the first cache, elements that are gathered */
-  double waits;   /* for a sum to be added to again, loops that begin and end */
-  double l2, l3;  /* lines from the second cache, from the third */
-  double memory;  /* ... and from beyond */
+  double seconds; /* predicted time in total */
+  double compute; /* arithmetic and functions */
+  double loads;   /* loads and stores at L1, gathers */
+  double waits;   /* latency of dependent additions, loops that begin and end */
+  double l2, l3;  /* transfers from L2 and from L3 */
+  double memory;  /* transfers from memory */
 };
 
 struct schedule_cost {
   double seconds;
   struct cost_parts all;
-  struct cost_parts *stages; /* as in the tree; NULL: not asked for */
+  struct cost_parts *stages; /* by stage of the tree; NULL after cost_of */
 };
 
-/* Every number of the tree is known. CANVAS_BAD_INPUT where one of the program passes 2^62: then *out is
- * of no use. The answer is finite and above zero. */
+/* Needs a tree without holes. The predicted time is finite and above zero. CANVAS_BAD_INPUT for
+ * holes, and for a program with a count above 2^62. */
 canvas_status cost_of(canvas_context *ctx, const struct loop_tree *tree, const struct rates *rates,
                       struct schedule_cost *out);
 
-/* The same, with a row for each stage, which cost_free frees. */
+/* Also fills a row per stage, which cost_free frees. */
 canvas_status cost_of_stages(canvas_context *ctx, const struct loop_tree *tree,
                              const struct rates *rates, struct schedule_cost *out);
 void cost_free(struct schedule_cost *cost);
 
-/* cost_print.c: a table of the stages, of a cost that has rows for them. */
+/* cost_print.c: a table of the stages. Needs the rows of cost_of_stages. */
 void cost_print(const struct loop_tree *tree, const struct rates *rates,
                 const struct schedule_cost *cost, struct buf *out);
 

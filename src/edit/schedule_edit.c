@@ -306,9 +306,8 @@ canvas_status edit_merge(canvas_context *ctx, const struct loop_tree *tree, int 
   struct level *l = &s->levels.data[outer], *other = &s->levels.data[inner];
   bool open = l->kind == EXTENT_OPEN || other->kind == EXTENT_OPEN;
   if (!extent || outer == inner || !merge_nodes(s, 0, outer, inner))
-    return abandon(
-        s, fail(ctx, CANVAS_BAD_INPUT, "loops '%s' and '%s' do not stand together everywhere",
-                level_name(tree, outer), level_name(tree, inner)));
+    return abandon(s, fail(ctx, CANVAS_BAD_INPUT, "loops '%s' and '%s' are not adjacent everywhere",
+                           level_name(tree, outer), level_name(tree, inner)));
   l->kind = open ? EXTENT_OPEN : EXTENT_INT;
   l->extent = extent;
   if (l->tail == TAIL_NONE) l->tail = other->tail;
@@ -321,7 +320,7 @@ canvas_status edit_reorder(canvas_context *ctx, const struct loop_tree *tree, in
                            struct loop_tree **out) {
   const struct schedule_node *n = &tree->schedule->nodes.data[node];
   if (!is_loop(tree->schedule, node) || n->first != n->last || !is_loop(tree->schedule, n->first))
-    return fail(ctx, CANVAS_BAD_INPUT, "one loop in another change places, here is no such pair");
+    return fail(ctx, CANVAS_BAD_INPUT, "reorder needs a loop whose only child is a loop");
   struct schedule *s = schedule_copy(tree->schedule);
   struct schedule_loop *x = &node_at(s, node)->loop, *y = &node_at(s, n->first)->loop, old = *x;
   *x = *y;
@@ -342,7 +341,7 @@ canvas_status edit_group(canvas_context *ctx, const struct loop_tree *tree, int 
                          unsigned marks, struct loop_tree **out) {
   const struct schedule_node *n = &tree->schedule->nodes.data[node];
   if (!is_loop(tree->schedule, node) || n->first != n->last || !is_loop(tree->schedule, n->first))
-    return fail(ctx, CANVAS_BAD_INPUT, "one loop in another become a group, here is no such pair");
+    return fail(ctx, CANVAS_BAD_INPUT, "group needs a loop whose only child is a loop");
   struct schedule *s = schedule_copy(tree->schedule);
   struct schedule_loop *loop = &node_at(s, node)->loop;
   if (!join_members(loop, &node_at(s, n->first)->loop))
@@ -355,7 +354,7 @@ canvas_status edit_group(canvas_context *ctx, const struct loop_tree *tree, int 
 canvas_status edit_ungroup(canvas_context *ctx, const struct loop_tree *tree, int node,
                            struct loop_tree **out) {
   if (!is_loop(tree->schedule, node) || tree->schedule->nodes.data[node].loop.count == 1)
-    return fail(ctx, CANVAS_BAD_INPUT, "a group becomes single loops, here is none");
+    return fail(ctx, CANVAS_BAD_INPUT, "ungroup needs a group of loops");
   struct schedule *s = schedule_copy(tree->schedule);
   const struct schedule_loop group = node_at(s, node)->loop;
   node_at(s, node)->loop = (struct schedule_loop){.level = {group.level[0]}, .count = 1};
@@ -476,8 +475,7 @@ canvas_status edit_move(canvas_context *ctx, const struct loop_tree *tree, int s
 
 canvas_status edit_mark(canvas_context *ctx, const struct loop_tree *tree, int node, unsigned marks,
                         int prefetch, struct loop_tree **out) {
-  if (!is_loop(tree->schedule, node))
-    return fail(ctx, CANVAS_BAD_INPUT, "a loop has marks, here is none");
+  if (!is_loop(tree->schedule, node)) return fail(ctx, CANVAS_BAD_INPUT, "only a loop has marks");
   struct schedule *s = schedule_copy(tree->schedule);
   node_at(s, node)->loop.marks = marks;
   node_at(s, node)->loop.prefetch = prefetch;

@@ -2,7 +2,7 @@
  *
  * An edit copies a bound schedule, makes one change, drops loops and levels that have become
  * useless, and binds the copy for the same program and machine, which checks it. Free *out with
- * loop_tree_free. On failure the context says why the change is not legal.
+ * loop_tree_free. On failure the context has the reason why the change is not legal.
  *
  * Arguments name loops by node and splits by level of the given tree; *out numbers both anew. An
  * edited schedule has no lines and columns.

@@ -8,9 +8,9 @@
  *     reorder LOOP                   group LOOP {MARK}           ungroup LOOP
  *     mark LOOP {MARK} [pf INT]      tail LOOP mask|peel|none
  *     move STAGE to LOOP|root [before STAGE]
- *     keep STAGE NAME {, NAME} [reg|l1|heap]
+ *     keep STAGE NAME {, NAME} [reg|l1|heap]                       stream STAGE
  *
- * * LOOP is the name of a loop, with `of STAGE` if several loops have it. MARK is para, vec, unroll
+ * LOOP is the name of a loop, with `of STAGE` if several loops have it. MARK is para, vec, unroll
  * or fold. Each calls the function edit_... of schedule_edit.h; errors give line and column of the
  * edit. */
 canvas_status schedule_edit_text(canvas_context *ctx, const struct loop_tree *tree,

@@ -371,9 +371,10 @@ static canvas_status follow_overlap(canvas_context *ctx, struct follower *f) {
   const struct program_tensor *t = old_tensor(f);
   for (int i = t->rank; i < t->rank + t->reductions; i++)
     if (t->axes[i].low >= 0)
-      return fail(ctx, CANVAS_BAD_INPUT,
-                  "'%s' sums from one index to another: say in the schedule where its tiles are",
-                  t->name);
+      return fail(
+          ctx, CANVAS_BAD_INPUT,
+          "the reduction of '%s' has bounds that depend on data: place its tiles in the schedule",
+          t->name);
   int consumer = f->tree->stages[at].node;
   int levels = f->first_try ? tile_levels(f, consumer, own) : 0;
   if (is_only_consumer(f->change.from, f->change.tensor, f->change.consumer))
@@ -496,8 +497,8 @@ static canvas_status change_schedule(canvas_context *ctx, struct follower *f) {
     }
     case CHANGE_WINOGRAD:
       return fail(ctx, CANVAS_BAD_INPUT,
-                  "the loops of a convolution say nothing about its transforms: take the default "
-                  "schedule of what the edit makes of the program");
+                  "the schedule of a convolution does not fit its transforms: use the default "
+                  "schedule of the edited program");
     default: return CANVAS_OK;
   }
 }
@@ -553,10 +554,10 @@ static canvas_status can_follow(canvas_context *ctx, const struct change *c) {
   for (int i = 0; i < c->from->tensors.count; i++) inlined += c->inlined[i];
   bool one = c->kind < CHANGE_OUTLINE || c->kind == CHANGE_WINOGRAD;
   if (one && (c->kind != CHANGE_INLINE || inlined == 1)) return CANVAS_OK;
-  return fail(ctx, CANVAS_BAD_INPUT,
-              "no schedule follows the edit '%.60s': take the default schedule of what it makes of "
-              "the program",
-              c->text ? c->text : "of all axes or conditions");
+  return fail(
+      ctx, CANVAS_BAD_INPUT,
+      "no schedule follows the edit '%.60s': use the default schedule of the edited program",
+      c->text ? c->text : "of all axes or conditions");
 }
 
 canvas_status schedule_follow(canvas_context *ctx, const struct loop_tree *tree, const char *edit,

@@ -21,7 +21,7 @@
 #include "bind/loop_tree.h"
 
 /* The schedule that follows the edit of tree->program: legal for the edited program, and owned by
- * the caller. On failure the context says why there is none. The tree has no open holes. */
+ * the caller. On failure the context has the reason. The tree has no open holes. */
 canvas_status schedule_follow(canvas_context *ctx, const struct loop_tree *tree, const char *edit,
                               size_t length, struct schedule **out);
 

@@ -1,8 +1,9 @@
-/* C: the words of the language, what a text needs defined before it, and its frame. See print_c.h.
+/* C: its words, the helpers that a text needs before it, and the frame of the function. See
+ * print_c.h.
  *
- * The C is C11 with the vector types of gcc and clang; a vector's loads and stores are of a type
- * that may stand anywhere (aligned as its elements, aliasing them). Helpers on vectors are macros:
- * a function would pass them by an ABI that depends on the machine.
+ * The C is C11 with the vector types of gcc and clang. Vector loads and stores use an unaligned
+ * type that may alias its elements. Helpers on vectors are macros: a function would pass vectors by
+ * an ABI that depends on the machine.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -28,10 +29,10 @@ const char *c_type_name(enum program_dtype dtype) {
 
 /* ---- the prelude ---- */
 
-/* A file may hold several such texts, one after the other: a macro and a type may be defined again as
- * they were. The names that end with _ are no user's (emit_names.c). */
+/* A file may hold several such texts: C allows the same definition of a macro or type twice. Names
+ * that end with _ are never a user's (emit_names.c). */
 static const struct {
-  unsigned when; /* any of these is used */
+  unsigned when; /* printed if any of these helpers is used */
   const char *text;
 } helpers[] = {
     {HELP_PARALLEL,
@@ -101,7 +102,7 @@ static const char *letters(bool wide, bool mask) {
   return mask ? (wide ? "n" : "m") : wide ? "d" : "v";
 }
 
-/* What EXP_V16(x) and its like need, of fp32 vectors of so many lanes; 0: of any number. */
+/* The vector functions that are used, of fp32 vectors of `lanes` lanes; 0: of any length. */
 static unsigned used_functions(const struct printer *p, int lanes) {
   uint64_t bit = lanes ? UINT64_C(1) << (lanes - 1) : UINT64_MAX;
   unsigned used = 0;
@@ -111,7 +112,7 @@ static unsigned used_functions(const struct printer *p, int lanes) {
   return used;
 }
 
-/* A bit for each number of lanes, less one, of which vectors of whole numbers are needed. */
+/* Bit i-1: integer vectors of i lanes are needed. */
 static uint64_t used_masks(const struct printer *p, bool wide) {
   const int users[] = {VECTOR_PICK,
                        VECTOR_PERMUTE,
@@ -143,7 +144,8 @@ static void put_type(const struct printer *p, bool wide, int lanes, struct buf *
              lanes);
 }
 
-/* As a loop over lanes gcc stores halves of 64 bytes and loads the whole again, which waits for both. */
+/* For a loop over lanes gcc stores two halves of 64 bytes and loads the whole, which waits for both
+ * stores. */
 static void put_wide_abs(int lanes, struct buf *out) {
   buf_printf(out, "#define ABS_D%d(x) ((d%d)((n%d)(d%d)(x) & 0x7fffffffffffffff))\n", lanes, lanes,
              lanes, lanes);
@@ -174,7 +176,8 @@ static void put_pair(int which, bool wide, int lanes, const char *x, const char 
     buf_printf(out, "%s_%c%d(%s, %s)", word, wide ? 'D' : 'V', lanes, x, y);
 }
 
-/* MAX_V16(x, y): nan if either is. Of a y that is a number gcc and clang leave one instruction. */
+/* MAX_V16(x, y): nan if either is nan. If y is a constant number, gcc and clang emit one
+ * instruction. */
 static void put_extremum(bool greater, bool wide, int lanes, struct buf *out) {
   char V = wide ? 'D' : 'V';
   const char *v = letters(wide, false), *m = letters(wide, true);
@@ -187,7 +190,7 @@ static void put_extremum(bool greater, bool wide, int lanes, struct buf *out) {
              greater ? "GREATER" : "LESSER", V, lanes);
 }
 
-/* SUM_OF_V16(x): the halves of x are added, and theirs, down to two lanes. */
+/* SUM_OF_V16(x): adds the halves of x, then their halves, down to two lanes. */
 static void put_lanes_helper(int which, bool wide, int lanes, struct buf *out) {
   const char *v = letters(wide, false), *word = lanes_words[which];
   char V = wide ? 'D' : 'V', x[24], y[24];
@@ -209,14 +212,14 @@ static void put_lanes_helper(int which, bool wide, int lanes, struct buf *out) {
 
 /* ---- the first lanes of a vector ------------------------------------------------------------- */
 
-/* Instructions that load and store the first n_ of the lanes of f32: what the processor has to have, and
- * the mask. A copy of so many bytes by a loop over sizes takes ten times as long, by gcc above all. */
+/* Masked loads and stores of the first n_ lanes of f32: the processor features that they need, and
+ * the mask. A copy of as many bytes by a loop takes ten times as long, with gcc above all. */
 struct masked {
   int lanes;
-  const char *wants, *load, *store, *mask, *some; /* a store wants AVX-512: put_halves() */
+  const char *wants, *load, *store, *mask, *some; /* a masked store needs AVX-512: put_halves() */
 };
 
-/* Masks of the lanes of f32 before n_, and from first_ on. */
+/* Masks of the f32 lanes below n_, and from first_ on. */
 #define LANES_4  "(int __attribute__((vector_size(16)))){0, 1, 2, 3}"
 #define LANES_8  "(int __attribute__((vector_size(32)))){0, 1, 2, 3, 4, 5, 6, 7}"
 #define UNTIL_4  LANES_4 " < (int)(n_ > 4 ? 4 : n_ < 0 ? 0 : n_)"
@@ -246,7 +249,7 @@ static const struct masked *masked_of(bool wide, int lanes) {
   return NULL;
 }
 
-/* The first n lanes in memory: n may be none, or more than there are. */
+/* Loads the first n lanes; n may be zero, negative, or more than all. */
 static void put_load(const struct printer *p, bool wide, int lanes, struct buf *out) {
   const char *v = letters(wide, false), *type = p->words->type[wide ? PROGRAM_F64 : PROGRAM_F32];
   const struct masked *by = masked_of(wide, lanes);
@@ -267,7 +270,7 @@ static void put_load(const struct printer *p, bool wide, int lanes, struct buf *
   if (by) buf_puts(out, "#endif\n");
 }
 
-/* The lanes from first up to end, of f32; the place is that of the first one. */
+/* Loads the f32 lanes from first up to end; the address is that of lane `first`. */
 static void put_some(const struct printer *p, int lanes, struct buf *out) {
   const char *type = p->words->type[PROGRAM_F32];
   bool by = masked_of(false, lanes) != NULL;
@@ -288,7 +291,8 @@ static void put_some(const struct printer *p, int lanes, struct buf *out) {
   if (by) buf_puts(out, "#endif\n");
 }
 
-/* The first lanes by halves: AMD's processors before Zen 4 take 12 cycles and more for a store under a mask. */
+/* Stores the first lanes by halves: AMD's processors before Zen 4 take 12 cycles and more for a
+ * masked store. */
 static void put_halves(int lanes, struct buf *out) {
   bool eight = lanes == 8;
   buf_printf(out,
@@ -332,7 +336,7 @@ static void put_store(const struct printer *p, bool wide, int lanes, struct buf 
   if (by) buf_puts(out, "#endif\n");
 }
 
-/* The lanes of these numbers, of x and, behind them, of y. */
+/* The lanes with these numbers of the concatenation of x and y. */
 static void put_permute(bool two, bool wide, int lanes, struct buf *out) {
   const char *v = letters(wide, false), *more = two ? ", y_ = (y)" : "";
   const char *head = two ? "PERMUTE_TWO_" : "PERMUTE_", *y = two ? ", y" : "";
@@ -355,8 +359,8 @@ static void put_zip(enum code_zip zip, bool wide, int lanes, struct buf *out) {
   buf_puts(out, ")\n");
 }
 
-/* A whole vector around the caches, at a multiple of its bytes; elsewhere, and where compiler or
- * processor have no such store, as any other. */
+/* A non-temporal store of a whole vector, at an address that is a multiple of its size. Elsewhere,
+ * or without such a store in compiler or processor, it is an ordinary store. */
 static void put_stream(bool wide, int lanes, struct buf *out) {
   const char *v = letters(wide, false), *type = wide ? "double" : "float";
   int bytes = lanes * (wide ? 8 : 4);
@@ -377,7 +381,7 @@ static void put_stream(bool wide, int lanes, struct buf *out) {
       V, lanes, type, v, lanes, bytes, V, lanes, V, lanes);
 }
 
-/* Vectors in memory of half the bytes: the first lanes, and all. */
+/* Vectors that are stored as bf16: the first lanes, and all. */
 static void put_bf16(int helper, int lanes, struct buf *out) {
   switch (helper) {
     case VECTOR_BF16_LOAD:
@@ -450,7 +454,7 @@ static void put_vector_helper(const struct printer *p, int helper, bool wide, in
     case VECTOR_BF16_WRITE + 1 + PX_MIN: put_extremum(false, wide, lanes, out); return;
     case VECTOR_BF16_WRITE + 1 + PX_ABS:
       if (wide) put_wide_abs(lanes, out);
-      return; /* of fp32 vector_math has one */
+      return; /* vector_math has one for fp32 */
     default:
       if (helper >= VECTOR_LANES)
         put_lanes_helper(helper - VECTOR_LANES, wide, lanes, out);
@@ -495,11 +499,12 @@ static bool has_vectors(const struct printer *p) {
   return p->used_vectors[VECTOR_TYPE][0] || p->used_vectors[VECTOR_TYPE][1];
 }
 
-/* With regions of its own choice gcc's register allocator keeps sums in memory while registers are free: a 3x3
- * convolution of 512 channels took 1.8 times as long. Predictive commoning keeps what a window loads for its next
- * steps in places on the stack, where broadcasts wait for it: a 7x7 one of stride 2 took 1.35 times as long. As it is
- * tuned for Haswell or for Zen 2 and 3, each multiply-add loads a vector again that has a register: a 3x3 one of 64
- * channels took 1.26 times as long with AVX2; tuned for no processor, it does not gather. */
+/* Options of gcc, each with the slowdown without it. ira-region=all: with its own regions the
+ * register allocator spills sums while registers are free (3x3 convolution of 512 channels: 1.8x).
+ * no-predictive-commoning: it keeps loads of a window for later iterations on the stack, where
+ * broadcasts wait for them (7x7 of stride 2: 1.35x). tune=skylake: tuned for Haswell or Zen 2 and
+ * 3, each multiply-add reloads a vector that has a register (3x3 of 64 channels with AVX2: 1.26x);
+ * tuned for no processor, gcc emits no gathers. */
 static const char optimize[] =
     "#if defined(__GNUC__) && !defined(__clang__) && !defined(__INTEL_COMPILER)\n"
     "#pragma GCC optimize(\"no-predictive-commoning\", \"ira-region=all\") /* no sums on the stack "
@@ -510,7 +515,7 @@ static const char optimize[] =
     "#endif\n"
     "#endif\n";
 
-/* An index in the expression falls as a loop runs. */
+/* An index of the expression decreases with a counter. */
 static bool falls(const struct code *c, int expr, bool index) {
   if (expr < 0) return false;
   const struct code_expr *e = &c->exprs.data[expr];
@@ -523,8 +528,9 @@ static bool falls(const struct code *c, int expr, bool index) {
   return false;
 }
 
-/* Numbers are added up, one by one, from places that fall. gcc 12 (and -O2 is enough) makes vectors of a loop that adds
- * two neighbours of such a row to one sum, as of a window that is unrolled, and adds some of them twice. */
+/* The code sums scalars from decreasing addresses. gcc 12 (from -O2 on) vectorizes a loop that adds
+ * two neighbours of such a row to one sum, as an unrolled window does, and adds some of them twice.
+ */
 static bool adds_backwards(const struct code *c) {
   bool adds = false, any = false;
   for (int i = 0; i < c->statements.count; i++) {
@@ -558,7 +564,7 @@ static void put_prelude(const struct printer *p, struct buf *out) {
 
 /* ---- the frame ---- */
 
-/* Foreign text within a comment. */
+/* A text of the user's inside a comment. */
 static void put_comment(const char *text, struct buf *out) {
   for (const char *at = text; *at;) {
     size_t length = strcspn(at, "\n");
@@ -597,10 +603,10 @@ static bool is_parameter(const struct code *code, int variable) {
   return variable < code->variables.count && code->variables.data[variable].storage <= CODE_OUTPUT;
 }
 
-/* What is packed of the parameters: those from the first on, so many. */
+/* The parameters that are packed: `count` of them from `first` on. */
 struct packing {
   int first, count;
-  const char *name; /* of the memory */
+  const char *name; /* of the packed memory */
 };
 
 static struct packing packing_of(struct printer *p, const struct emit_packed *packed) {
@@ -618,8 +624,8 @@ static bool is_packed(const struct packing *pack, int variable) {
   return variable >= pack->first && variable < pack->first + pack->count;
 }
 
-/* const float *restrict X, float *restrict Y; or, as arguments, X, Y. Those that may share memory are not
- * restrict. */
+/* const float *restrict X, float *restrict Y; or, as arguments, X, Y. Parameters that may share
+ * memory are not `restrict`. */
 static void put_parameters(const struct printer *p, const struct packing *pack, const char *how,
                            const bool *shared, struct buf *out) {
   for (int i = 0; is_parameter(p->code, i); i++) {
@@ -639,13 +645,14 @@ static const char *linkage_of(const struct emit_options *options) {
   return options && options->local ? "static " : "";
 }
 
-/* What prepares weights runs once: cold code, of which gcc makes no wide copies that take it half its time. */
+/* NAME_prepare runs once: for cold code gcc skips wide copies, which take half of its compile time.
+ */
 static const char *attribute_of(const struct emit_options *options) {
   return options && options->packed && options->packed->outputs ? "__attribute__((cold)) " : "";
 }
 
-/* int conv(const float *restrict X, float *restrict Y) {, broken like other lines; with buffers it is a
- * part of the function */
+/* int conv(const float *restrict X, float *restrict Y) {, broken like other lines; with buffers it
+ * is a part of the function */
 static void put_function(struct printer *p, const struct packing *pack,
                          const struct emit_options *options, struct buf *out) {
   struct buf text = {0};
@@ -674,7 +681,7 @@ static void put_packed(const struct printer *p, const struct packing *pack,
   }
 }
 
-/* (void)X; for inputs that no output needs, and for `packed` where none of it is read */
+/* (void)X; for inputs that no output needs, and for `packed` if none of it is read */
 static void put_unused(const struct printer *p, const struct packing *pack, struct buf *out) {
   int read = 0;
   for (int i = 0; is_parameter(p->code, i); i++) {
@@ -685,7 +692,7 @@ static void put_unused(const struct printer *p, const struct packing *pack, stru
   if (pack->count && !read) buf_printf(out, "  (void)%s;\n", pack->name);
 }
 
-/* What stands behind NAME_body. */
+/* The functions after NAME_body. */
 static void put_workspace(struct printer *p, const struct packing *pack,
                           const struct emit_options *options, struct buf *out) {
   struct buf parameters = {0}, arguments = {0};

@@ -23,7 +23,7 @@ static const struct program_tensor *shown_tensor(const struct program *p, int te
   return found >= 0 ? &given->tensors.data[found] : t;
 }
 
-/* What the comment says of the tensors, with the axes of `given`, and the parameters of the declaration. */
+/* The tensors in the comment, with the axes of `given`, and the parameters of the declaration. */
 static void put_parameters(const struct program *p, const struct emit_packed *packed,
                            const struct program *given, struct names *names, struct buf *comment,
                            struct buf *out) {
@@ -47,7 +47,7 @@ static void put_parameters(const struct program *p, const struct emit_packed *pa
   }
 }
 
-/* int NAME_prepare(..., void *packed); and what is said of it */
+/* int NAME_prepare(..., void *packed); and its part of the comment */
 static void put_prepare(const struct program *p, const char *function, int64_t bytes,
                         const struct program *given, struct buf *comment, struct buf *out) {
   const struct emit_packed packed = {.count = p->outputs.count, .outputs = true};
@@ -78,7 +78,7 @@ static void put_workspace_comment(const char *function, struct buf *out) {
              function, function, function);
 }
 
-/* Of `line`, the function's own declaration, the parameters are taken. */
+/* `line` is the function's declaration, whose parameters are reused. */
 static void put_workspace(const char *function, int64_t bytes, struct names *names,
                           const char *line, struct buf *out) {
   const char *parameters = strchr(line, '(') + 1;

@@ -1,6 +1,6 @@
-/* Names that are free: a program's names are letters, digits and _, and may be words of C, macros of
- * the headers that the text includes, or what the text defines itself. Such a name gets a _ at its
- * end. See print_c.h.
+/* Free names. A program's names are letters, digits and _, and may be words of C, macros of
+ * included headers, or names that the text defines itself. Such a name gets a _ at its end. See
+ * print_c.h.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -42,7 +42,7 @@ static const char reserved[] =
     "lane "
     "lanes* points status done failed ";
 
-/* What a function must not be called beside those: of the C library's headers that are included. */
+/* Further names that a function must not have: those of included headers of the C library. */
 static const char library[] =
     " abort abs acos* acosh* alloca arc4random* asin* asinh* at_quick_exit atan* atexit atof "
     "atoi atol* bsearch calloc canonicalize* cbrt* ceil* cfree clearenv copysign* cos* cosh* "
@@ -122,17 +122,17 @@ static bool not_global(const char *name) {
 }
 
 /* A word with a * rejects a name however it goes on; no word ends with two _. */
-static bool rejects_longer(const char *wish, bool (*rejects)(const char *)) {
+static bool rejects_longer(const char *hint, bool (*rejects)(const char *)) {
   struct buf longer = {0};
-  buf_printf(&longer, "%s__", wish);
+  buf_printf(&longer, "%s__", hint);
   bool answer = rejects(longer.text);
   buf_free(&longer);
   return answer;
 }
 
 /* Of a program's name, which may hold - and the like. */
-static char *identifier(const char *wish) {
-  char *name = mem_strdup(wish);
+static char *identifier(const char *hint) {
+  char *name = mem_strdup(hint);
   for (char *c = name; *c; c++)
     if (!isalnum((unsigned char)*c)) *c = '_';
   return name;
@@ -141,14 +141,14 @@ static char *identifier(const char *wish) {
 const char *names_choose(struct names *names, const char *wished, bool global) {
   bool (*rejects)(const char *) = global ? not_global : not_local;
   struct buf name = {0};
-  char *wish = identifier(wished);
-  if (wish[0] == '_' || !wish[0] || isdigit((unsigned char)wish[0])) buf_puts(&name, "x");
-  if (rejects_longer(wish, rejects)) buf_puts(&name, "x_");
-  buf_puts(&name, wish);
+  char *hint = identifier(wished);
+  if (hint[0] == '_' || !hint[0] || isdigit((unsigned char)hint[0])) buf_puts(&name, "x");
+  if (rejects_longer(hint, rejects)) buf_puts(&name, "x_");
+  buf_puts(&name, hint);
   while (rejects(name.text) || taken(names, name.text)) buf_puts(&name, "_");
   const char *kept = arena_strndup(&names->arena, name.text, name.length);
   buf_free(&name);
-  mem_free(wish);
+  mem_free(hint);
   VEC_PUSH(names, kept);
   return kept;
 }
@@ -165,9 +165,9 @@ void names_free(struct names *names) {
   arena_free(&names->arena);
 }
 
-char *emit_c_function(const char *wish) {
+char *emit_c_function(const char *hint) {
   struct names alone = {0};
-  char *name = mem_strdup(names_choose(&alone, wish, true));
+  char *name = mem_strdup(names_choose(&alone, hint, true));
   names_free(&alone);
   return name;
 }

@@ -1,6 +1,6 @@
-/* What each operation of expressions (program/scalar_ops.h) is in C, of fp32 and of fp64: an operator
- * or a function; a cast, an index and ?: are spelled by print_c_value.c. An operation without a row here
- * does not compile. See print_c.h.
+/* The C of each operation of expressions (scalar_ops.h), for fp32 and for fp64: an operator or a
+ * function. print_c_value.c prints casts, indices and ?:. An operation without a row here does not
+ * compile. See print_c.h.
  */
 #include "emit/print_c.h"
 

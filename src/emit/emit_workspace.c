@@ -1,18 +1,17 @@
-/* The frame of a function that needs buffers which are too large for the stack: they lie in one piece of
- * memory, its workspace, which the caller may give.
+/* The frame of a function whose buffers are too large for the stack. They are in one piece of
+ * memory, its workspace, which the caller may provide.
  *
- *     static int NAME_body(.., float *restrict P)      what the schedule says
- *     int NAME_with_workspace(.., void *workspace)     asks for no memory
+ *     static int NAME_body(.., float *restrict P)      the code of the schedule
+ *     int NAME_with_workspace(.., void *workspace)     allocates no memory
  *     void NAME_free_workspace(void)                   also called when a shared object is unloaded
  *     int NAME(..)                                     finds the workspace itself
  *
- * Pages that are given back to the system and asked for anew have to be filled with zeros in every call,
- * which may take longer than the function itself. So NAME leaves its workspace in NAME_kept, where the
- * next call takes it: one call at a time; of others at the same time each finds none there and asks for
- * its own, and of two that are left the first is freed.
+ * The system fills fresh pages with zeros, which may take longer than the function itself. So NAME
+ * leaves its workspace in NAME_kept for the next call. A call that runs at the same time finds none
+ * there and allocates its own; when both return theirs, the first one is freed.
  *
- * Buffers are parameters of NAME_body, since compilers believe that two pointers differ where both are
- * parameters, and not where both are made of one pointer.
+ * Buffers are parameters of NAME_body: compilers trust `restrict` of two parameters, and not of two
+ * pointers that are computed from one.
  */
 #include <inttypes.h>
 
@@ -21,7 +20,7 @@
 const char *const workspace_suffixes[] = {"_body", "_kept", "_with_workspace", "_free_workspace",
                                           NULL};
 
-/* Of the code: a buffer may have some elements more there than its stage. */
+/* From the code, where a buffer may have a few more elements than its stage. */
 int64_t workspace_bytes(const struct code *c) {
   int64_t bytes = 0;
   for (int i = 0; i < c->statements.count; i++) {
@@ -48,7 +47,7 @@ void workspace_print_buffers(struct printer *p, struct buf *out) {
 
 /* int NAME_with_workspace(.., void *workspace) {
  *   return NAME_body(X, Y, workspace, (char *)workspace + 64);
- * }; answers how many bytes the workspace has */
+ * }; returns the bytes of the workspace */
 static int64_t put_with_workspace(struct printer *p, const char *parameters, const char *arguments,
                                   const char *workspace, enum workspace from, const char *linkage,
                                   struct buf *out) {
@@ -76,7 +75,7 @@ static int64_t put_with_workspace(struct printer *p, const char *parameters, con
   return at;
 }
 
-/* What is kept between calls, and the end of that. */
+/* The workspace between calls, and the function that frees it. */
 static void put_kept(const struct printer *p, struct buf *out) {
   buf_printf(out,
              "\nstatic void *%s_kept; /* the workspace of the last call, for the next one */\n\n"

@@ -1,5 +1,5 @@
-/* Statements of code in C: lines of at most 100 columns where that can be, braces only where more
- * than one statement stands. See print_c.h.
+/* Statements in C: lines of at most 100 columns if possible, braces only around more than one
+ * statement. See print_c.h.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,8 +19,8 @@ static const struct code_variable *variable_at(const struct printer *p, int vari
 
 enum { COLUMNS = 100 };
 
-/* Where a line that is too long is broken: at the blank that stands in the fewest brackets, after a
- * comma if there is one, of those in the second half the last. */
+/* Where a long line is broken: at the blank with the fewest brackets around it, preferably after a
+ * comma, the last such one in the second half. */
 static size_t find_break(const char *text, size_t room) {
   size_t best = 0;
   int depth = 0, least = 1 << 30;
@@ -51,7 +51,7 @@ void print_wrapped(const char *text, size_t length, int depth, struct buf *out) 
   buf_bytes(out, text, length);
 }
 
-/* A line of `text`, which is empty again. */
+/* Prints `text` as a line and empties it. */
 static void put_line(struct buf *text, int depth, struct buf *out) {
   print_wrapped(text->text, text->length, depth, out);
   buf_puts(out, "\n");
@@ -95,8 +95,9 @@ static void put_declaration(struct printer *p, const struct code_statement *s, s
   buf_puts(out, ";");
 }
 
-/* What is loaded in whole vectors behind a buffer's last row is of no account, but a denormal number that happens to be
- * there takes a hundred cycles in each operation. `unless`: a condition under which there is no buffer. */
+/* Clears the elements after a buffer's last row, which whole vectors load. Their values do not
+ * matter, but a denormal number takes a hundred cycles per operation. `unless`: a condition under
+ * which there is no buffer. */
 static void put_rest(struct printer *p, int variable, const char *unless, int depth,
                      struct buf *out) {
   const struct code_variable *v = variable_at(p, variable);
@@ -113,7 +114,7 @@ static void put_rest(struct printer *p, int variable, const char *unless, int de
 
 static int put_children(struct printer *p, int parent, int depth, struct buf *out);
 
-/* A line and what stands under it: in braces if that is more than one statement. */
+/* A line and its body, in braces if that is more than one statement. */
 static void put_under(struct printer *p, struct buf *head, int parent, int depth, struct buf *out) {
   struct buf body = {0};
   bool braces = put_children(p, parent, depth + 1, &body) > 1;
@@ -162,7 +163,7 @@ static void put_pragma(struct printer *p, int loops, int depth, struct buf *out)
 
 static void put_assignment(struct printer *p, const struct code_statement *s, struct buf *out);
 
-/* The one statement of a loop that gathers a vector; NULL: it does something else. */
+/* The only statement of a loop that gathers a vector; NULL if the loop does anything else. */
 static const struct code_statement *gathered(const struct printer *p,
                                              const struct code_statement *s) {
   const struct code_statement *only = s->first >= 0 ? statement_at(p, s->first) : NULL;
@@ -172,7 +173,8 @@ static const struct code_statement *gathered(const struct printer *p,
   return variable_at(p, p->code->exprs.data[to->arg[0]].variable)->reserved ? only : NULL;
 }
 
-/* gcc puts a vector into memory where its elements come from a loop, and waits for all of them to arrive there. */
+/* If a loop sets the elements of a vector, gcc stores them one by one and waits to load the vector.
+ */
 static void put_lanes(struct printer *p, const struct code_statement *s, struct buf *head) {
   bool known =
       p->code->exprs.data[s->low].op == PX_INT && p->code->exprs.data[s->high].op == PX_INT;
@@ -181,7 +183,7 @@ static void put_lanes(struct printer *p, const struct code_statement *s, struct 
   buf_puts(head, "LANES ");
 }
 
-/* It stands on one line, if there is room. */
+/* On one line, if there is room. */
 static bool put_gather(struct printer *p, const struct code_statement *s, const struct buf *head,
                        int depth, struct buf *out) {
   const struct code_statement *only = gathered(p, s);
@@ -195,8 +197,8 @@ static bool put_gather(struct printer *p, const struct code_statement *s, const 
   return fits;
 }
 
-/* A remainder by a power of two, of no more than `steps` and more than half of it. */
-static bool comes_round(const struct printer *p, int expr, int64_t steps) {
+/* The expression has a remainder by a power of two n with n/2 < steps <= n. */
+static bool wraps(const struct printer *p, int expr, int64_t steps) {
   if (expr < 0) return false;
   const struct code_expr *e = &p->code->exprs.data[expr];
   if (e->op == PX_MOD || e->op == CODE_FLOOR_MOD) {
@@ -204,47 +206,45 @@ static bool comes_round(const struct printer *p, int expr, int64_t steps) {
     if (!(n & (n - 1)) && n / 2 < steps && steps <= n) return true;
   }
   for (int i = 0; i < e->count && e->op == CODE_SUM; i++)
-    if (comes_round(p, p->code->terms.data[e->first + i].expr, steps)) return true;
-  return comes_round(p, e->arg[0], steps) || comes_round(p, e->arg[1], steps) ||
-         comes_round(p, e->arg[2], steps);
+    if (wraps(p, p->code->terms.data[e->first + i].expr, steps)) return true;
+  return wraps(p, e->arg[0], steps) || wraps(p, e->arg[1], steps) || wraps(p, e->arg[2], steps);
 }
 
-static bool one_comes_round(const struct printer *p, int parent, int64_t steps) {
+static bool any_wraps(const struct printer *p, int parent, int64_t steps) {
   for (int at = statement_at(p, parent)->first; at >= 0; at = statement_at(p, at)->next) {
     const struct code_statement *s = statement_at(p, at);
-    bool has = s->kind == CODE_FOR ? comes_round(p, s->low, steps) || comes_round(p, s->high, steps)
-               : s->kind == CODE_IF      ? comes_round(p, s->condition, steps)
-               : s->kind == CODE_DECLARE ? comes_round(p, s->value, steps)
-               : s->kind == CODE_ASSIGN
-                   ? comes_round(p, s->to, steps) || comes_round(p, s->value, steps)
-                   : false;
-    if (has || one_comes_round(p, at, steps)) return true;
-    if (s->kind == CODE_IF && s->other >= 0 && one_comes_round(p, s->other, steps)) return true;
+    bool has = s->kind == CODE_FOR       ? wraps(p, s->low, steps) || wraps(p, s->high, steps)
+               : s->kind == CODE_IF      ? wraps(p, s->condition, steps)
+               : s->kind == CODE_DECLARE ? wraps(p, s->value, steps)
+               : s->kind == CODE_ASSIGN  ? wraps(p, s->to, steps) || wraps(p, s->value, steps)
+                                         : false;
+    if (has || any_wraps(p, at, steps)) return true;
+    if (s->kind == CODE_IF && s->other >= 0 && any_wraps(p, s->other, steps)) return true;
   }
   return false;
 }
 
-/* A parallel loop, or one that is run as one with it: nothing may stand before it. */
+/* A parallel loop, or one that is collapsed with it: no statement may precede it. */
 static bool in_parallel(const struct printer *p, const struct code_statement *s) {
   int loops = 1;
   for (; s->kind == CODE_FOR && !s->parallel; s = statement_at(p, s->parent)) loops++;
   return s->kind == CODE_FOR && s->parallel >= loops;
 }
 
-/* The body of what runs in parallel: the innermost of the loops that are run as one. */
+/* The body of the innermost of the collapsed parallel loops. */
 static bool last_in_parallel(const struct printer *p, const struct code_statement *s) {
   int loops = 1;
   for (; s->kind == CODE_FOR && !s->parallel; s = statement_at(p, s->parent)) loops++;
   return s->kind == CODE_FOR && s->parallel == loops;
 }
 
-/* X[i*3 % 32] in a loop of a constant number of steps, 17 to 32: clang 14 makes vectors of it as if i*3
- * were never larger than 31. In parallel a loop has no constant number of steps. */
+/* X[i*3 % 32] in a loop of 17 to 32 constant steps: clang 14 vectorizes it as if i*3 were never
+ * above 31. A parallel loop has no constant number of steps. */
 static void put_scalar(struct printer *p, const struct code_statement *s, int at, int depth,
                        struct buf *out) {
   const struct code_expr *low = &p->code->exprs.data[s->low], *high = &p->code->exprs.data[s->high];
   if (low->op != PX_INT || high->op != PX_INT) return;
-  if (!one_comes_round(p, at, (high->integer - low->integer + s->step - 1) / s->step)) return;
+  if (!any_wraps(p, at, (high->integer - low->integer + s->step - 1) / s->step)) return;
   bool parallel = in_parallel(p, s);
   p->used |= parallel ? HELP_SCALAR_ALONE : HELP_SCALAR;
   put_text(parallel ? "SCALAR_ALONE" : "SCALAR", depth, out);
@@ -258,7 +258,7 @@ static int put_for(struct printer *p, const struct code_statement *s, int at, in
   struct buf head = {0};
   if (s->parallel) {
     put_pragma(p, s->parallel, depth, out);
-    if (p->region) p->asking = s->parallel;
+    if (p->region) p->loops_to_check = s->parallel;
   }
   put_scalar(p, s, at, depth, out);
   put_lanes(p, s, &head);
@@ -310,7 +310,7 @@ static void put_releases(struct printer *p, const struct code_statement *s, int 
   buf_free(&text);
 }
 
-/* The whole body: its buffers are parameters. */
+/* The whole body, whose buffers are parameters. */
 static void put_function_buffers(struct printer *p, const struct code_statement *s, int at,
                                  struct buf *out) {
   p->used |= HELP_HEAP;
@@ -324,7 +324,7 @@ static void put_function_buffers(struct printer *p, const struct code_statement 
   put_children(p, at, 1, out);
 }
 
-/* Each thread allocates its own; one that cannot does no iteration, and all of them fail. */
+/* Each thread allocates its buffers; one that cannot does no iteration, and the call fails. */
 static void put_thread_buffers(struct printer *p, const struct code_statement *s, int at, int depth,
                                struct buf *out) {
   struct buf missing = {0}, text = {0};
@@ -364,8 +364,8 @@ static void put_assignment(struct printer *p, const struct code_statement *s, st
   buf_puts(out, ";");
 }
 
-/* BF16_WRITE16(Y[i], x); of a vector that is stored as bf16; BF16_STORE16(Y[i], n, x); of the first n
- * lanes */
+/* BF16_WRITE16(Y[i], x); of a vector that is stored as bf16; BF16_STORE16(Y[i], n, x); of the first
+ * n lanes */
 static void put_bf16_vector(struct printer *p, const struct code_statement *s, struct buf *out) {
   const struct code_expr *to = &p->code->exprs.data[s->to];
   const struct code_expr *value = &p->code->exprs.data[s->value];
@@ -397,7 +397,7 @@ static void put_part(struct printer *p, const struct code_statement *s, struct b
   buf_puts(out, ");");
 }
 
-/* Whether it writes a whole vector of an output around the caches. */
+/* Whether it stores a whole vector of an output past the caches. */
 static bool is_streamed(const struct printer *p, const struct code_statement *s) {
   const struct code_expr *to = &p->code->exprs.data[s->to];
   if (to->op != CODE_VECTOR || to->arg[1] >= 0 || s->how != CODE_SET) return false;
@@ -468,12 +468,12 @@ static int put_statement(struct printer *p, int at, int depth, struct buf *out) 
 
 static int put_children(struct printer *p, int parent, int depth, struct buf *out) {
   int statements = 0;
-  if (statement_at(p, parent)->kind == CODE_FOR && p->asking && --p->asking == 0) {
+  if (statement_at(p, parent)->kind == CODE_FOR && p->loops_to_check && --p->loops_to_check == 0) {
     put_text("if (failed) continue;", depth, out);
     statements++;
   }
   for (int i = statement_at(p, parent)->first; i >= 0; i = statement_at(p, i)->next) {
-    if (out->length > EMIT_BYTES) break; /* of what is around, too: told at the end */
+    if (out->length > EMIT_BYTES) break; /* also in the enclosing statements; reported at the end */
     statements += put_statement(p, i, depth, out);
     if (!print_sums_end(p, i)) continue;
     p->used |= HELP_SUMS_END;

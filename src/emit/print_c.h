@@ -17,20 +17,20 @@
 #include "emit/emit.h"
 #include "program/scalar_ops.h"
 
-#define EMIT_BYTES (32 << 20) /* of text */
+#define EMIT_BYTES (32 << 20) /* longest text of a function */
 
 extern const char *const c_operations[PX_OPS][2]; /* emit_operations.c: {"expf", "exp"} */
 
-/* The words of a target. Functions and types come for fp32 and for fp64. */
+/* The words of a target. Functions and types exist for fp32 and for fp64. */
 struct spelling {
   const char *index;                 /* type of loops */
-  const char *narrow;                /* ... that count lanes */
+  const char *narrow;                /* type of loops that count lanes */
   const char *type[PROGRAM_DTYPES];  /* of elements in memory */
   const char *const (*operation)[2]; /* by enum px_op: expf, exp */
   const char *infinity, *nan;
 };
 
-/* What the text needs defined before it. */
+/* Helpers that the text needs defined before it. */
 enum helper {
   HELP_MAX_F32 = 1 << 0,
   HELP_MAX_F64 = 1 << 1,
@@ -54,9 +54,8 @@ enum helper {
   HELP_SUMS_END = 1 << 19
 };
 
-/* Of vectors: for each operation the lengths that occur, bit i for i lanes; fp32, then fp64. LOAD and
- * STORE are of the first lanes, SOME is from one lane up to another, STREAM goes around the caches; ZIP is a
- * permutation that a transposition is made of. */
+/* Vector helpers. LOAD and STORE take the first lanes, SOME the lanes from one to another, STREAM
+ * stores past the caches, ZIP is a step of a transposition. */
 enum vector_helper {
   VECTOR_TYPE,
   VECTOR_ALL,
@@ -93,12 +92,13 @@ struct printer {
   const char **name; /* by variable */
   bool *read;        /* by variable */
   struct buf out;    /* the function's body */
-  int first_buffer;  /* of code->lists: the buffers of the function, which its caller gives */
+  int first_buffer;  /* in code->lists: the buffers of the function, which are parameters of
+                        NAME_body */
   int buffers;
-  bool streams;  /* an output is written around the caches */
-  bool region;   /* a thread's: a loop shares its iterations with other threads */
-  int asking;    /* so many loops below, the body asks whether its thread had memory */
-  unsigned used; /* enum helper */
+  bool streams;       /* an output is stored past the caches */
+  bool region;        /* inside a parallel region, whose threads share a loop */
+  int loops_to_check; /* loops to go until the body that checks its thread's memory; 0: none */
+  unsigned used;      /* enum helper */
   uint64_t used_vectors[VECTOR_HELPERS][2];
 };
 
@@ -106,27 +106,28 @@ struct printer {
 const char *c_type_name(enum program_dtype dtype); /* of elements in memory */
 
 /* emit_workspace.c */
-extern const char *const workspace_suffixes[]; /* of the functions that it adds; NULL behind them */
+extern const char *const workspace_suffixes[]; /* of the functions that it adds; ends with NULL */
 int64_t workspace_bytes(const struct code *c); /* 0: the function has no such buffers */
 void workspace_print_buffers(struct printer *p, struct buf *out); /* parameters of NAME_body */
-/* Where the memory of the buffers is from. */
+/* Where the memory of the buffers comes from. */
 enum workspace {
-  WORKSPACE_KEPT,  /* what was asked for once is kept for the next call */
-  WORKSPACE_ONCE,  /* asked for in each call: it is called seldom */
-  WORKSPACE_GIVEN, /* by the caller: it is the last parameter */
+  WORKSPACE_KEPT,  /* allocated once and kept for the next call */
+  WORKSPACE_ONCE,  /* allocated in each call, of a function that is rarely called */
+  WORKSPACE_GIVEN, /* given by the caller as the last parameter */
 };
-/* The functions around NAME_body, of these parameters, names given after `arguments`; `linkage`, say
- * "static ", before that of the name. */
+/* The functions around NAME_body, of these parameters, names given after `arguments`; `linkage`,
+ * say "static ", before that of the name. */
 void workspace_print(struct printer *p, const char *parameters, const char *arguments,
                      enum workspace from, const char *linkage, struct buf *out);
 
 /* emit_names.c. Freed with names_free. */
-const char *names_choose(struct names *names, const char *wish, bool global);
-void names_add(struct names *names, const char *name, const char *suffix); /* taken from now on */
+const char *names_choose(struct names *names, const char *hint, bool global);
+void names_add(struct names *names, const char *name, const char *suffix); /* reserves the name */
 void names_free(struct names *names);
 
 /* print_c.c */
-/* Chooses the names; the function's with one of the suffixes (NULL behind the last) is kept free. */
+/* Chooses the names; the function's with one of the suffixes (NULL behind the last) is kept free.
+ */
 void print_open(struct printer *p, const char *function, const char *const *suffixes);
 int64_t print_bytes_of(const struct code_variable *v); /* that is allocated: a multiple of 64 */
 canvas_status print_body(struct printer *p);           /* into p->out */

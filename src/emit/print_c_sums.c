@@ -1,4 +1,4 @@
-/* Where the sums of a tile are done, and what is done with them loads further values. See print_c.h.
+/* SUMS_END: a barrier after the sums of a tile whose epilogue loads further values. See print_c.h.
  *
  *     for c                       12 vectors of sums are in registers
  *       Y_0 += X[..] * W[..]
@@ -6,14 +6,14 @@
  *     SUMS_END();
  *     Y[..] = Y_0 + B[..]
  *
- * Where B[..] is the same for several tiles, gcc loads it, and spreads it over a vector, before the first of them: with
- * two or three such values in each row there are more vectors than registers, and a sum goes to the stack in each
- * step. A 1x1 convolution of 768 channels with a normalisation behind its activation took 2.2 times as long with
- * AVX2.
+ * If B[..] is the same for several tiles, gcc loads and broadcasts it before the first of them.
+ * With two or three such values in each row there are more vectors than registers, and a sum is
+ * spilled in each iteration: a 1x1 convolution of 768 channels with a normalisation after its
+ * activation took 2.2 times as long with AVX2.
  */
 #include "emit/print_c.h"
 
-enum { MANY = 8 }; /* vectors of sums: half of the registers where there are 16 */
+enum { MANY = 8 }; /* vectors of sums: half of 16 registers; chosen by hand */
 
 static const struct code_statement *statement_at(const struct printer *p, int statement) {
   return &p->code->statements.data[statement];

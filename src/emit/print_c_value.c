@@ -1,5 +1,5 @@
-/* Expressions of code in C. See print_c.h. Operands are bound as in C; brackets stand where they must,
- * and around conditions of vectors, whose operators bind otherwise than those of scalars.
+/* Expressions in C. See print_c.h. Precedence is that of C; brackets are printed where needed, and
+ * around conditions of vectors, whose operators have another precedence than those of scalars.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -47,7 +47,7 @@ const char *print_type(struct printer *p, struct code_type type, char name[16]) 
 static void print_number(struct printer *p, double number, bool wide, struct buf *out) {
   char text[40];
   double want = wide ? number : (double)(float)number;
-  if (isnan(want)) { /* beside a load that is guarded */
+  if (isnan(want)) { /* next to a guarded load */
     p->used |= HELP_MATH;
     buf_puts(out, p->words->nan);
     return;
@@ -88,8 +88,8 @@ void print_part(struct printer *p, const struct code_expr *vector, struct buf *o
   }
 }
 
-/* V16(X[i]): so many elements from there on; LOAD_V16(X[i], n): the first n of them; SOME_V16(X[i], k, n): from
- * the lane k up to the lane n */
+/* V16(X[i]): 16 elements from there on; LOAD_V16(X[i], n): the first n of them; SOME_V16(X[i], k,
+ * n): the lanes from k up to n */
 static void print_vector(struct printer *p, const struct code_expr *e, struct buf *out) {
   bool part = e->arg[1] >= 0;
   bool some = e->arg[2] >= 0;
@@ -117,7 +117,7 @@ void print_target(struct printer *p, int expr, struct buf *out) {
   }
 }
 
-/* What is printed as a target is read. */
+/* Marks the variable as read, of an expression that is printed as a target is. */
 static void mark_read(struct printer *p, const struct code_expr *e) {
   if (e->op == CODE_LANE || e->op == CODE_VECTOR) e = expr_at(p, e->arg[0]);
   p->read[e->variable] = true;
@@ -183,7 +183,8 @@ static void print_sum(struct printer *p, const struct code_expr *e, int bound, s
   if (brackets) buf_puts(out, ")");
 }
 
-/* What is read is not negative, and compilers are told: they need not look at its sign. */
+/* Divides an index from memory, never negative, as unsigned: compilers then need no code for its
+ * sign. */
 static void print_unsigned(struct printer *p, const struct code_expr *e, struct buf *out) {
   buf_puts(out, "(int32_t)((uint32_t)");
   print_expr(p, e->arg[0], BOUND_TIGHT, out);
@@ -272,8 +273,8 @@ static const struct code_expr *constant_of(const struct printer *p, const struct
   return c->op == PX_NUMBER && isfinite(c->number) ? c : NULL;
 }
 
-/* min(max(x, low), high) of single numbers of fp32. Of one inside the other gcc makes a jump, which is
- * mispredicted where x is now below low and now above it. */
+/* min(max(x, low), high) of fp32 scalars. For the nested calls gcc emits a branch, which is
+ * mispredicted if x is now below low and now above it. */
 static bool print_clamp(struct printer *p, const struct code_expr *e, struct buf *out) {
   if (e->op != PX_MIN || e->type.lanes > 1 || is_wide(e->type)) return false;
   const struct code_expr *most = expr_at(p, e->arg[0]);
@@ -315,7 +316,7 @@ static bool is_arithmetic(const struct code_expr *e) {
   return e->op == PX_NEG || (e->op >= PX_ADD && e->op <= PX_DIV);
 }
 
-/* A vector that may be of the type that may stand anywhere in memory. */
+/* A vector that may have the unaligned type. */
 static bool may_be_stored(const struct printer *p, int expr) {
   const struct code_expr *e = expr_at(p, expr);
   if (e->type.lanes > 1 && is_arithmetic(e))
@@ -407,7 +408,7 @@ static void print_leaf(struct printer *p, const struct code_expr *e, int bound, 
   if (brackets) buf_puts(out, ")");
 }
 
-/* SUM_OF_V16(x): what all lanes come to. Halves are combined, down to two lanes. */
+/* SUM_OF_V16(x): horizontal reduction. Halves are combined, down to two lanes. */
 static void print_across(struct printer *p, const struct code_expr *e, struct buf *out) {
   struct code_type type = expr_at(p, e->arg[0])->type;
   char name[24];
@@ -430,7 +431,7 @@ static void print_broadcast(struct printer *p, const struct code_expr *e, struct
   print_call(p, name, e, out);
 }
 
-/* Which part of a transposition that is; CODE_ZIPS: none. */
+/* The step of a transposition that the permutation is; CODE_ZIPS: none. */
 static int zip_of(const struct printer *p, const struct code_expr *e) {
   int zip = 0, lanes = e->type.lanes;
   for (; zip < CODE_ZIPS && e->arg[1] >= 0; zip++) {
@@ -453,7 +454,8 @@ const char *const print_zips[CODE_ZIPS] = {
     [CODE_QUARTERS_ODD] = "QUARTERS_ODD",
 };
 
-/* ZIP_LOW_V4(x, y); PERMUTE_V4(x, 0, 0, 2, 2); of the lanes of two vectors PERMUTE_TWO_V4(x, y, 0, 0, 4, 4) */
+/* ZIP_LOW_V4(x, y); PERMUTE_V4(x, 0, 0, 2, 2); of the lanes of two vectors PERMUTE_TWO_V4(x, y, 0,
+ * 0, 4, 4) */
 static void print_permute(struct printer *p, const struct code_expr *e, struct buf *out) {
   bool two = e->arg[1] >= 0;
   int zip = e->type.lanes % 4 ? CODE_ZIPS : zip_of(p, e);

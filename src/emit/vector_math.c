@@ -1,15 +1,16 @@
 /* Functions of fp32 vectors as polynomials: macros of the emitted text, without a call of libm.
  *
- * In the texts @ is the number of lanes. v@ is the vector, m@ as many int32_t: a mask, or the bits. The
- * names that end with _ are no user's (emit_names.c). bench/polynomials.py fits the coefficients.
+ * In the texts @ is the number of lanes. v@ is the vector, m@ as many int32_t: a mask, or the bits.
+ * The names that end with _ are no user's (emit_names.c). bench/polynomials.py fits the
+ * coefficients.
  *
  * Units in the last place, at most, over all numbers, with and without fused multiply-add; nan,
  * infinities, denormal numbers and signs of zero as libm has them:
  *
  *     abs floor 0     pow 0.52     exp log 1.1     tanh sin cos expm1 log1p 1.6     erf 1.8
  *
- * sin and cos subtract multiples of pi/2 in fp64; from 2^20 on, lane by lane, by the bits of 2/pi. pow is computed
- * in fp64.
+ * sin and cos subtract multiples of pi/2 in fp64; from 2^20 on, lane by lane, by the bits of 2/pi.
+ * pow is computed in fp64.
  */
 #include "emit/vector_math.h"
 
@@ -31,9 +32,9 @@ static const char floor_text[] =
     "  (v@)((part_ & ((m@)f_ | ((m@)x_ & (-0x7fffffff - 1)))) | (~part_ & (m@)x_));\n"
     "})";
 
-/* 2^n e^r, |r| <= log(2)/2; 2^n in two factors, as n is -150..128. n + 254 stands in the last bits of
- * n_ + 0x1.8001fcp+23, two exponents of fp32 in one. Where the result is 0, as of -inf in a mask, nothing is
- * computed that is denormal: processors take a hundred cycles for that */
+/* 2^n e^r, |r| <= log(2)/2; 2^n in two factors, as n is -150..128. n + 254 stands in the last bits
+ * of n_ + 0x1.8001fcp+23, two exponents of fp32 in one. Where the result is 0, as of -inf in a
+ * mask, nothing is computed that is denormal: processors take a hundred cycles for that */
 static const char exp_text[] =
     "({\n"
     "  v@ x_ = (x), n_, r_, e_;\n"
@@ -51,8 +52,8 @@ static const char exp_text[] =
     "  (v@)(some_ & (m@)(e_ * (v@)(j_ << 23) * (v@)((i_ - j_) << 23)));\n"
     "})";
 
-/* 2^n e^r - 1 = 2^n (e^r - 1) + (2^n - 1), the second of two factors after the sum: h (e^r - 1) + (h - 1/k).
- * Below -18 it is -1 */
+/* 2^n e^r - 1 = 2^n (e^r - 1) + (2^n - 1), the second of two factors after the sum: h (e^r - 1) +
+ * (h - 1/k). Below -18 it is -1 */
 static const char expm1_text[] =
     "({\n"
     "  v@ u_ = (x), x_, n_, r_, e_;\n"
@@ -99,7 +100,8 @@ static const char log_text[] =
     "       (less_ & 0x7fc00000));\n"
     "})";
 
-/* the same of 1 + x, and f = 2^-n x + (2^-n - 1), which is x where n is 0: nothing of it is lost in 1 + x */
+/* the same of 1 + x, and f = 2^-n x + (2^-n - 1), which is x where n is 0: nothing of it is lost in
+ * 1 + x */
 static const char log1p_text[] =
     "({\n"
     "  v@ x_ = (x), u_ = x_ + 1.0f, f_, n_, y_, s_;\n"
@@ -151,8 +153,8 @@ static const char erf_text[] =
     "  (v@)((i_ & (m@)d_) | (~i_ & (m@)s_) | ((m@)u_ & (-0x7fffffff - 1)));\n"
     "})";
 
-/* 2^(y log2|x|) in fp64: log2 by s = (m - 1) / (m + 1), m in sqrt(1/2)..sqrt(2), 2^n by the last bits of n + 2^52;
- * then what the signs, zeros, infinities and whole numbers y make of it */
+/* 2^(y log2|x|) in fp64: log2 by s = (m - 1) / (m + 1), m in sqrt(1/2)..sqrt(2), 2^n by the last
+ * bits of n + 2^52; then what the signs, zeros, infinities and whole numbers y make of it */
 static const char pow_text[] =
     "({\n"
     "  typedef double d_ __attribute__((vector_size(@ * 8)));\n"
@@ -349,8 +351,8 @@ static const char *put_line(const char *line, int lanes, struct buf *out) {
   return *line ? line + 1 : NULL;
 }
 
-/* y where it is greater, else x: so nan where x is. That is what the instructions of x86 answer, with
- * the operands in this order. */
+/* y where it is greater, else x: so nan where x is. That is what the instructions of x86 answer,
+ * with the operands in this order. */
 void vector_math_print_extremum(bool greater, bool wide, int lanes, struct buf *out) {
   const char *name = greater ? "GREATER" : "LESSER", *instruction = greater ? "max" : "min";
   int bytes = lanes * (wide ? 8 : 4);

@@ -301,7 +301,7 @@ canvas_status schedule_explain(canvas_context *ctx, const struct loop_tree *tree
   }
   if (tree->open_holes) {
     print_loops(tree, NULL, out);
-    buf_printf(out, "\n%d hole%s: numbers tell the rest\n", tree->open_holes,
+    buf_printf(out, "\n%d hole%s: give them numbers to see the rest\n", tree->open_holes,
                tree->open_holes > 1 ? "s" : "");
     return CANVAS_OK;
   }

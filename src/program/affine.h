@@ -2,7 +2,7 @@
  *
  *     h*58 + (w + kh*58) - 59   ->   58*h + 1*w + 58*kh, constant -59
  *
- * * A quotient, a remainder or a load of an index is a term of its own. Terms are in the order of
+ * A quotient, a remainder or a load of an index is a term of its own. Terms are in the order of
  * the text; equal expressions are one term, and no coefficient is 0. A product or sum of constants
  * that overflows 64 bits stays a term, so every form is exact.
  */

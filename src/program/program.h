@@ -12,7 +12,7 @@
  *     Y[n:1, co:64, h:56, w:56] = P[n, ci, h+kh, w+kw] * W[co, ci, kh, kw] // sum ci:64, kh:3, kw:3
  *     out Y
  *
- * * An expression has one of three sorts: an index (integers; `/` and `%` are floor division and
+ * An expression has one of three sorts: an index (integers; `/` and `%` are floor division and
  * modulo by a positive constant), a value (double precision in the interpreter), or a condition.
  * `real(i)` converts an index to a value. Expressions are nodes in one array, named by position.
  *
@@ -124,7 +124,7 @@ struct program {
     VEC(int);
   } indices;                /* index lists of the loads */
   struct arena arena;       /* of the names */
-  bool failed;              /* a builder call has failed; `error` says how */
+  bool failed;              /* a builder call has failed, see `error` */
   char error[MESSAGE_SIZE]; /* of the first failed builder call */
 };
 

@@ -25,7 +25,7 @@ struct window {
   int64_t step, low, more, tile;
 };
 /* Finds the window of `tensor` that the consumer reads along its own axis `own`. Returns NULL, or a
- * clause that says why there is none. */
+ * clause why there is none. */
 const char *find_window(const struct program *p, int consumer, int tensor, int own,
                         struct window *out);
 

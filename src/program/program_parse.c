@@ -13,7 +13,7 @@
  *     leaf    = NUMBER | "inf" | "true" | "false" | NAME | NAME "[" exprs "]" | NAME "(" exprs ")"
  *             | "(" expr ")"
  *
- * * The context decides the sort of a number: an index within [ ], a value in a stage's expression;
+ * The context decides the sort of a number: an index within [ ], a value in a stage's expression;
  * in a condition the sort of the other side.
  */
 #include <math.h>

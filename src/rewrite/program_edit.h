@@ -1,30 +1,30 @@
-/* Edits of programs: an edit turns a program into another one with the same meaning.
+/* Edits of programs: an edit makes a program into another one with the same meaning.
  *
  * A schedule never adds a stage; an edit does. The result is an ordinary program, which prints as
  * text. The head of each file shows program text before -> after.
  *
- *   edit                         what it does                                 file
- *   cache Y as YC                write cache: YC computes Y, and Y copies YC  program_rebuild.c
- *   cache X in Y as XC           read cache: XC copies X, and Y reads XC      program_rebuild.c
- *   pack W as WP [k/16, c, k%16] changes the layout: all later stages read WP program_rebuild.c
- *   inline P, Q                  puts the expressions into the consumers      program_rebuild.c
- *   rfactor Y k 16 as YP         splits the reduction into 16 partial ones    program_rebuild.c
- *   overlap P in Y h 8 as PO     stores P in overlapping tiles of 8 rows of Y program_rebuild.c
- *   turn P w as PT               transposes: axis w is the innermost of PT    program_rebuild.c
- *   type X bf16                  changes the data type that X is stored in    program_rebuild.c
- *   border Y                     multiplies inside the zero padding only      program_border.c
- *   border Y as Z                the same; Z sums the products of the padding program_border.c
- *   outline Y exp(X[c]) as E     E computes this value of Y, and Y loads it   program_outline.c
- *   columns Y X[h+kh] as XC      im2col: the same, h and kh stay two axes     program_outline.c
- *   reciprocal Y sqrt(V[n]) as D replaces a division by a product with D      program_reciprocal.c
- *   straight Y X[(w+20)%56] w    one load per affine piece of the index       program_straight.c
- *   merge axes                   fuses axes that are adjacent in every tensor program_merge.c
- *   normalize conditions         writes index conditions with < and <= only   program_conditions.c
- *   winograd Y, Z 4              Winograd convolution in tiles of 4x4 or 2x2  program_winograd.c
+ *     edit                        what it does                                 file
+ *     `cache Y as YC`             write cache: YC computes Y, and Y copies YC  program_rebuild.c
+ *     `cache X in Y as XC`        read cache: XC copies X, and Y reads XC      program_rebuild.c
+ *     `pack W as WP [k/16, k%16]` changes the layout: all later stages read WP program_rebuild.c
+ *     `inline P, Q`               puts the expressions into the consumers      program_rebuild.c
+ *     `rfactor Y k 16 as YP`      splits the reduction into 16 partial ones    program_rebuild.c
+ *     `overlap P in Y h 8 as PO`  stores P in overlapping tiles of 8 rows of Y program_rebuild.c
+ *     `turn P w as PT`            transposes: axis w is the innermost of PT    program_rebuild.c
+ *     `type X bf16`               changes the data type that X is stored in    program_rebuild.c
+ *     `border Y`                  multiplies inside the zero padding only      program_border.c
+ *     `border Y as Z`             the same; Z sums the products of the padding program_border.c
+ *     `outline Y exp(X[c]) as E`  E computes this value of Y, and Y loads it   program_outline.c
+ *     `columns Y X[h+kh] as XC`   im2col: the same, h and kh stay two axes     program_outline.c
+ *     `reciprocal Y V[n] as D`    replaces a division by a product with D      program_reciprocal.c
+ *     `straight Y X[(w+20)%56] w` one load per affine piece of the index       program_straight.c
+ *     `merge axes`                fuses axes that are adjacent in every tensor program_merge.c
+ *     `normalize conditions`      writes index conditions with < and <= only   program_conditions.c
+ *     `winograd Y, Z 4`           Winograd convolution in tiles of 4x4 or 2x2  program_winograd.c
  *
  * Which edits change finite results, and how:
  * - `type` rounds stored elements; `winograd` rounds differently and spreads inf and nan over a
- *   tile. The program then says `winograd 4` after its name.
+ *   tile. The text of the program then has `winograd 4` after its name.
  * - `reciprocal` adds one rounding per division. It is legal only for values that are proved to
  *   have a normal reciprocal in f32.
  * - `border Y` without a name: an inf or nan that the padding multiplies by 0 gives 0 instead of
@@ -42,7 +42,7 @@
 #include "program/program.h"
 
 /* The program after the edit, verified; `p` does not change. The error message gives line and
- * column of the edit's text, or says which rule the resulting program breaks. */
+ * column of the edit's text, or names the rule that the resulting program breaks. */
 canvas_status program_edit(canvas_context *ctx, const struct program *p, const char *text,
                            size_t length, struct program **out);
 /* The program after the edit, not verified: the caller has to call program_verify. */
@@ -53,7 +53,7 @@ canvas_status program_edit_unverified(canvas_context *ctx, const struct program 
 
 /* Records in `to` the edits of `from`, and one more. program_edit does this itself. */
 void program_note_edit(struct program *to, const struct program *from, const char *text);
-/* The texts of the edits that turned `given` into `p`, one per line; NULL if `p` does not stem from
+/* The texts of the edits that made `p` of `given`, one per line; NULL if `p` does not stem from
  * `given`. */
 const char *program_edits_since(const struct program *p, const struct program *given);
 

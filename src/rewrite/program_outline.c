@@ -97,7 +97,7 @@ static void see(const struct program *p, int expr, struct pair *pair) {
 }
 
 /* Whether the value depends on the two axes only through one sum. One of the two coefficients is 1
- * then, so that the combined axis counts the values of the sum. */
+ * then, so that the combined axis counts its values. */
 static bool is_one_axis(const struct program *p, const struct program_tensor *t, int node,
                         struct pair *pair) {
   const struct program_axis *with = &t->axes[pair->with], *axis = &t->axes[pair->axis];

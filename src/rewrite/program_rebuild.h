@@ -129,7 +129,7 @@ int outline_stage(struct change *c, const struct px_map *map);
 int outline_load(struct change *c, const int *axis);
 
 /* program_winograd.c: fills `out` if Winograd applies to the stage and returns NULL; otherwise
- * returns a clause that says why not. */
+ * returns a clause why not. */
 const char *find_winograd(const struct program *p, int stage, int tile, struct winograd *out);
 /* Adds the stage to the change, and inlines a padding stage that only it reads. */
 void change_add_winograd(struct change *c, int stage, const struct winograd *w);
@@ -137,12 +137,12 @@ void change_add_winograd(struct change *c, int stage, const struct winograd *w);
  * which keeps the name. */
 int winograd_stages(struct change *c, int stage, const struct px_map *map);
 
-/* Returns NULL, or a clause that says why the reduction over the axis cannot be split that
+/* Returns NULL, or a clause why the reduction over the axis cannot be split that
  * often. */
 const char *not_rfactored(const struct program *p, int tensor, int axis, int64_t lanes);
 /* straight_load.c: the expression in c->to that replaces the load. */
 int piecewise_load(struct change *c, const struct px_map *map);
-/* Returns NULL, or a clause that says why the tensor cannot be inlined, such as "is an output,
+/* Returns NULL, or a clause why the tensor cannot be inlined, such as "is an output,
  * ...". A stage that reduces can be inlined only into a stage that does nothing but copy it. */
 const char *not_inlined(const struct program *p, int tensor);
 
@@ -150,7 +150,7 @@ const char *not_inlined(const struct program *p, int tensor);
  * In the padding it is `outside`; -1: 0. */
 int sink_products(struct program *p, int expr, int beyond);
 bool has_padded_product(const struct program *p, int expr); /* whether there are such products */
-/* Fills `out` and returns NULL, or returns a clause that says why the padding has no sum of its
+/* Fills `out` and returns NULL, or returns a clause why the padding has no sum of its
  * own. */
 const char *find_padding_sum(const struct program *p, int stage, struct padding_sum *out);
 /* Add to c->to the stage of c->padding_sum, and what the stage sums of it. */

@@ -15,7 +15,7 @@
 /* `text[tensor]` is the layout of the tensor in the syntax of program_edit.h; NULL keeps the tensor
  * as it is. The tensor is of f32, f64 or bf16, and the layout has no padding. A reduction over an
  * axis that a layout splits becomes a reduction over its parts, in the same order. CANVAS_BAD_INPUT
- * says what is wrong with a layout. */
+ * reports what is wrong with a layout. */
 canvas_status program_relayout(canvas_context *ctx, const struct program *p,
                                const char *const *text, struct program **out);
 

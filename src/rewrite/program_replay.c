@@ -8,7 +8,7 @@
 /* ---- edits that an untrusted text may contain
  * -------------------------------------------------- */
 
-/* Returns NULL, or a clause that says why an untrusted text may not contain the change. */
+/* Returns NULL, or a clause why an untrusted text may not contain the change. */
 static const char *not_replayed(const struct change *c, const struct replay_rules *rules) {
   if (c->kind == CHANGE_TYPE) return "changes a data type, which a log may not do";
   if (c->kind == CHANGE_BORDER && !c->name)

@@ -11,7 +11,7 @@
  *             yi:unroll, xi:vec =>
  *                 @cout = {yt, yo, yi}/y, {xo, xi}/x
  *
- * * One text serves as IR, search space and log record: its integers are the configuration, its
+ * One text serves as IR, search space and log record: its integers are the configuration, its
  * holes (`yi:?`, `yi:{6,7,14}`, or no number) the search space. This header is the parsed tree,
  * whose names are not resolved; loop_tree.h binds it to a program and checks it. docs/schedule.md
  * describes the language.
@@ -68,9 +68,9 @@ struct level {
 /* clang-format off */
 /* Marks of loops, in the order in which they are printed.
  *
- * *   LOOP_FOLD  in the text
+ *   LOOP_FOLD  in the text
  *   |          |          a way to run a loop: at most one of them, none on a dyn loop
- *   |          |          |      turns a group into one loop
+ *   |          |          |      makes one loop of a group
  *   |          |          |      |  */
 #define LOOP_MARKS(X) \
   X(FOLD,      "fold",    false, true)  /* fuses a group, so that a tile may hold several rows */ \
@@ -95,7 +95,7 @@ enum {
   LOOP_WAYS = 0 LOOP_MARKS(X), /* marks that are ways to run a loop */
 #undef X
 #define X(id, text, way, groups) | (groups) << MARK_##id
-  LOOP_GROUPS = 0 LOOP_MARKS(X) /* marks that turn a group into one loop */
+  LOOP_GROUPS = 0 LOOP_MARKS(X) /* marks that make one loop of a group */
 #undef X
 };
 

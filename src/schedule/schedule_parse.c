@@ -6,7 +6,7 @@
  *     axes     = axis { "," axis }
  *     axis     = NAME [ "/" NAME ] | "{" NAME { "," NAME } "}" "/" NAME    outer to inner
  *
- * * schedule_loops.c parses loops and heads, schedule_selector.c the selector form;
+ * schedule_loops.c parses loops and heads, schedule_selector.c the selector form;
  * schedule_rules.c checks the rules beside syntax.
  */
 #include <string.h>

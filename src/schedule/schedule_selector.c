@@ -12,7 +12,7 @@
  *     parts = part { "," part }
  *     part  = NAME { ":" annot } | NAME "{" NAME ... "}" | "R" "{" parts "}"
  *
- * * A stage is computed in the deepest line that selects it, after the lines below it. `R` stands
+ * A stage is computed in the deepest line that selects it, after the lines below it. `R` stands
  * for all reductions of the line's only stage, in their order. An R after a vector loop moves
  * before it, so that the vector loop stays innermost. `{a, b}:reorder` opens no loops: it names the
  * set of loops that the deeper lines order.

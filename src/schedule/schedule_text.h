@@ -9,7 +9,7 @@
  *     mark  = "para" | "vec" | "unroll" | "fold" | "pf" "(" INT ")" | "reorder"
  *     head  = NAME { "[" NAME "]" } [ ":" ( "reg" | "l1" | "heap" ) ]
  *
- * * Lines with the same indentation form a block. A deeper line opens a block under the line above
+ * Lines with the same indentation form a block. A deeper line opens a block under the line above
  * it; a less indented line closes blocks until it finds its own.
  */
 #ifndef CANVAS_SCHEDULE_SCHEDULE_TEXT_H

@@ -174,19 +174,19 @@ static void loads_are_found(void **state) {
     if (program_parse(&ctx, row->text, strlen(row->text), &p)) fail_msg("%s", ctx.message);
     for (int i = 0; i < 3; i++) default_row_major(&p->tensors.data[i], &kept[i]);
     default_facts(p, 2, kept, &f);
-    struct chooser c = {.f = &f, .machine = &small, .lanes = 8, .share = 1};
+    struct chooser c = {.f = &f, .machine = &small, .lanes = 8, .k_block_share = 1};
     chooser_find_loads(&c, found);
     const struct chooser_load *l = &found[row->load];
     CHECK_INT(l->strided, row->apart, row->text);
     CHECK_INT(l->invariant, row->still, row->text);
     CHECK(l->crosses_pages == row->pages, row->text);
-    CHECK(l->repeats == row->repeats, row->text);
+    CHECK(l->stays_in_l1 == row->repeats, row->text);
     CHECK(l->beyond_l3 == row->far, row->text);
-    CHECK(l->alone == row->alone, row->text);
-    CHECK(l->all == row->all && l->panel == row->panel, row->text);
-    CHECK(l->line_footprint == row->lines && l->span == row->span, row->text);
+    CHECK(l->isolated_lines == row->alone, row->text);
+    CHECK(l->tensor_bytes == row->all && l->reduction_elements == row->panel, row->text);
+    CHECK(l->line_runs == row->lines && l->span == row->span, row->text);
     for (int i = 0; i < 3; i++) CHECK_INT(l->window[i], row->window[i], row->text);
-    CHECK(c.windows == !strcmp(row->text, PIXELS), row->text);
+    CHECK(c.overlapping_windows == !strcmp(row->text, PIXELS), row->text);
     program_free(p);
   }
 }

@@ -154,9 +154,9 @@ static const struct {
     {SPARSE, "r, n, e:dyn(n) => @Y = r, n // e\n",
      "line 1, column 32: loop 'e' is dyn(n), axis 'e' of 'Y' is no function of it"},
     {SPARSE, "n, e:dyn(r), r => @Y = r, n // e\n",
-     "line 1, column 14: loop 'r' stands inside dyn loop 'e', which runs as far as axis 'r' says"},
+     "line 1, column 14: loop 'r' stands inside dyn loop 'e', whose bounds depend on axis 'r'"},
     {SPARSE, "ro, e:dyn(r), ri:2, n => @Y = {ro, ri}/r, n // e\n",
-     "line 1, column 15: loop 'ri' stands inside dyn loop 'e', which runs as far as axis 'r' says"},
+     "line 1, column 15: loop 'ri' stands inside dyn loop 'e', whose bounds depend on axis 'r'"},
     {SPARSE2, "r, e:dyn(r), n =>\n  @Y = r, n // e\n  @Z = r, n // e\n",
      "line 3, column 3: dyn loop 'e' is an axis of 'Y' and of 'Z', each needs a loop of its own"},
     // extents
@@ -196,36 +196,35 @@ static const struct {
     {CONV, "h, w, o => @P = {o}/c, h, w\no, y, x, c, r, s => @Y = o, {y}/h, {x}/w // c, r, s\n",
      "line 2, column 26: loop 'o' has two extents: 4 by axis 'o' of 'Y', 3 elsewhere"},
     {CHAIN, "q:2 =>\n  a:5 => @A = {a, q}/i\n  a =>\n    @B = {a, q}/i\n    @Z = {a, q}/i\n",
-     "line 2, column 15: 'A' keeps the values of all steps of loop 'a' and of one of 'q', which is "
-     "a smaller part of axis 'i' (the outer loop comes first in {})"},
+     "line 2, column 15: 'A' stores all steps of loop 'a' and one step of 'q', which is a smaller "
+     "part of axis 'i' (the outer loop comes first in {})"},
     {SHARED, "q:2 =>\n  a:5 => @A = {a, q}/i\n  a => @Z = {a, q}/i\n",
-     "line 3, column 8: stage 'Z' reads 'A' along axis 'i' in a way that cannot be bounded while "
-     "the loops around both stand still"},
+     "line 3, column 8: stage 'Z' reads 'A' along axis 'i' in a way that cannot be bounded in one "
+     "iteration of the loops around both"},
     // regions
     {CONV,
      "y:2 =>\n  c, h, w => @P = c, {y, h}/h, w\n  o, x, z, c, r, s => @Y = o, {y, z}/h, {x}/w // "
      "c, r, s\n",
-     "line 3, column 23: stage 'Y' reads 'P' at 'h+r' along axis 'h': from -1 to 4 while the loops "
-     "around both stand still, and 0 to 3 are computed"},
+     "line 3, column 23: stage 'Y' reads 'P' at 'h+r' along axis 'h': from -1 to 4 in one "
+     "iteration of the loops around both, which computes 0 to 3"},
     {SHIFT, "i =>\n  @A = i\n  @Z = i\n",
-     "line 3, column 3: stage 'Z' reads 'A' at 'i*i%10' along axis 'i': from -9 to 9 while the "
-     "loops around both stand still, and 0 to 0 are computed"},
+     "line 3, column 3: stage 'Z' reads 'A' at 'i*i%10' along axis 'i': from -9 to 9 in one "
+     "iteration of the loops around both, which computes 0 to 0"},
     {NEXT, "o:2 =>\n  p => @A = {o, p}/i\n  q => @Z = {o, q}/i\n",
-     "line 3, column 8: stage 'Z' reads 'A' at 'i+1' along axis 'i': from 1 to 5 while the loops "
-     "around both stand still, and 0 to 4 are computed"},
+     "line 3, column 8: stage 'Z' reads 'A' at 'i+1' along axis 'i': from 1 to 5 in one iteration "
+     "of the loops around both, which computes 0 to 4"},
     {SHIFT2, "o:2 =>\n  i => @A = {o, i}/i\n  i => @Z = {o, i}/i\n",
-     "line 3, column 8: stage 'Z' reads 'A' at '9-i' along axis 'i': from -5 to 9 while the loops "
-     "around both stand still, and 0 to 4 are computed"},
+     "line 3, column 8: stage 'Z' reads 'A' at '9-i' along axis 'i': from -5 to 9 in one iteration "
+     "of the loops around both, which computes 0 to 4"},
     // layouts
     {GEMM, "io, ii:4 =>\n  j, k => @C[i][j] = {io, ii}/i, j // k\n  j => @D = {io, ii}/i, j\n",
-     "line 2, column 11: the layout of 'C' has axis 'i', whose loops all stand around what is "
-     "kept"},
+     "line 2, column 11: the layout of 'C' has axis 'i', whose loops are all around the buffer"},
     {GEMM, "io, ii:4, j, k => @C[io][i][j] = {io, ii}/i, j // k\n" D,
      "line 1, column 19: the layout of 'C' has 'i' twice"},
     {GEMM, "i =>\n  j, k => @C[i][j] = i, j // k\n  j => @D = i, j\n",
-     "line 2, column 11: the layout of 'C' has loop 'i', which stands around what is kept"},
+     "line 2, column 11: the layout of 'C' has loop 'i', which is around the buffer"},
     {GEMM, "io, ii:4 =>\n  j, k => @C[ii][j] = {io, ii}/i, j // k\n  j => @D = {io, ii}/i, j\n",
-     "line 2, column 11: the layout of 'C' has loop 'ii', which stands around what is kept"},
+     "line 2, column 11: the layout of 'C' has loop 'ii', which is around the buffer"},
     {GEMM, "i, j, k => @C[j] = i, j // k\n" D,
      "line 1, column 12: the layout of 'C' lacks loop 'i'"},
     {GEMM, "i, j, k => @C = i, j // k\ni, j => @D[j][i] = i, j\n",
@@ -233,7 +232,7 @@ static const struct {
     {GEMM, "i, j, k => @C = i, j // k\ni, j => @D:l1 = i, j\n",
      "line 2, column 9: 'D' is an output, the program says how it is laid out"},
     {GEMM, "i, j, k => @C:stream = i, j // k\ni, j => @D = i, j\n",
-     "line 1, column 12: ':stream' is of outputs, 'C' is none"},
+     "line 1, column 12: ':stream' is for outputs, 'C' is not an output"},
     // marks
     {GEMM, "i, j:vec, k => @C = i, j // k\n" D,
      "line 1, column 11: loop 'k' stands inside vec loop 'j' and is neither unrolled nor of a "
@@ -278,24 +277,20 @@ static const struct {
     {GEMM,
      "i =>\n  jo:unroll, k, ji:12:vec:mask => @C:reg = i, {jo, ji}/j // k\n"
      "  jo:unroll, ji:vec => @D = i, {jo, ji}/j\n",
-     "line 2, column 35: ':reg' buffer 'C' cannot be in registers: its place at 'C' depends on "
-     "loop 'ji', which is no whole number of vectors"},
+     "line 2, column 35: ':reg' buffer 'C' cannot be in registers: its index in 'C' depends on "
+     "loop 'ji', which is not a whole number of vectors"},
     {GEMM, "i =>\n  k, j:vec => @C:reg = i, j // k\n  j:unroll => @D = i, j\n",
-     "line 2, column 15: ':reg' buffer 'C' cannot be in registers: its place at 'D' is no "
-     "constant, "
-     "or not of the same lanes everywhere"},
+     "line 2, column 15: ':reg' buffer 'C' cannot be in registers: its index in 'D' is not "
+     "constant, or not of the same lanes everywhere"},
     {GEMM, "i, k, j => @C:reg = i, j // k\n" D,
-     "line 1, column 12: ':reg' buffer 'C' cannot be in registers: its place at 'C' depends on "
-     "loop "
-     "'i', which is not unrolled"},
+     "line 1, column 12: ':reg' buffer 'C' cannot be in registers: its index in 'C' depends on "
+     "loop 'i', which is not unrolled"},
     {GEMM, "i, k, j:unroll => @C:reg = i, j // k\n" D,
-     "line 1, column 19: ':reg' buffer 'C' cannot be in registers: its place at 'C' depends on "
-     "loop "
-     "'i', which is not unrolled"},
+     "line 1, column 19: ':reg' buffer 'C' cannot be in registers: its index in 'C' depends on "
+     "loop 'i', which is not unrolled"},
     {GEMM, "i =>\n  k, j:unroll => @C:reg = i, j // k\n  j => @D = i, j\n",
-     "line 2, column 18: ':reg' buffer 'C' cannot be in registers: its place at 'D' depends on "
-     "loop "
-     "'j', which is not unrolled"},
+     "line 2, column 18: ':reg' buffer 'C' cannot be in registers: its index in 'D' depends on "
+     "loop 'j', which is not unrolled"},
     {GEMM, "i:unroll, k, j:unroll => @C:reg = i, j // k\ni:unroll, j:unroll => @D = i, j\n",
      "line 1, column 26: ':reg' buffer 'C' cannot be in registers: it needs 384 variables, at most "
      "64"},
@@ -304,10 +299,10 @@ static const struct {
     {STREAMS, PLAIN_A "i, j:vec => @B:stream = i, j\n" PLAIN_S,
      "line 2, column 13: ':stream' output 'B' is neither f32 nor f64"},
     {STREAMS, PLAIN_A PLAIN_B "i, jo, ji:8:vec => @S:stream = {jo, ji}/j // i\n",
-     "line 3, column 20: ':stream' output 'S' is summed up in memory: its sums are no tile of "
+     "line 3, column 20: ':stream' output 'S' accumulates in memory: its accumulators are not in "
      "registers"},
     {STREAMS, PLAIN_A PLAIN_B "j, i => @S:stream = j // i\n",
-     "line 3, column 9: ':stream' output 'S' stands in no vec loop"},
+     "line 3, column 9: ':stream' output 'S' is in no vec loop"},
     {LARGE, "i => @A:l1 = i\ni => @Z = i\n",
      "line 1, column 6: ':l1' buffer 'A' takes 80000 bytes, of 49152 in L1 49152 are left"},
     {LARGE, "i:unroll => @A = i\ni => @Z = i\n",

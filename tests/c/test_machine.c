@@ -1,10 +1,12 @@
-// Machines: their text, the files of examples/machines/, this one.
+// Machines: their text, the files of examples/machines/, this one; what facts decide.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "check.h"
+#include "cost/schedule_cost.h"
 #include "machines.h"
+#include "operator_calls.h"
 
 static canvas_context ctx;
 
@@ -48,6 +50,46 @@ static void reads_and_prints(void **state) {
     CHECK_TEXT(twice, once, good[i].text);
     free(once);
     free(twice);
+  }
+}
+
+// ---- facts with defaults: what text had before there were facts is printed as it was ----
+
+#define OLD(bytes, registers, l2)                                            \
+  "canvas 1\nmachine m\nvector_bytes " bytes "\nvector_registers " registers \
+  "\nfma yes\nbf16 none\ntiles none\nline 64\nl1 48 KiB\nl2 " l2             \
+  "\nl3 0\ncores 1\nmemory 4 GiB\n"                                          \
+  "target native\n"
+
+static const struct {
+  const char *text, *facts;
+  bool printed;
+} facts[] = {
+    {OLD("64", "32", "2 MiB"), "", false},
+    {OLD("32", "16", "1 MiB"), "", false},
+    {OLD("64", "32", "1025"), "few_registers no\nl3_share 8200\n", false},
+    {OLD("32", "31", "2 MiB"), "few_registers yes\nl3_share 16 MiB\n", false},
+    {OLD("32", "16", "1 MiB"),
+     "l1_way 4096\nl1_ways 8\nl3_line 8\nmemory_line 24\nprefetch_distance 8 KiB\n"
+     "prefetch_stride 1024\n",
+     false},
+    {OLD("64", "32", "2 MiB"), "few_registers yes\n", true},
+    {OLD("32", "31", "2 MiB"), "few_registers no\n", true},
+    {OLD("32", "16", "1 MiB"),
+     "few_registers no\nl1_way 8192\nl1_ways 12\nl3_share 2 MiB\nl3_line 9\nmemory_line 30\n"
+     "prefetch_distance 4 KiB\nprefetch_stride 2 KiB\n",
+     true},
+};
+
+static void facts_have_defaults(void **state) {
+  for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
+    struct machine m;
+    char text[1024], *out;
+    snprintf(text, sizeof text, "%s%s", facts[i].text, facts[i].facts);
+    CHECK_INT(machine_parse(&ctx, text, strlen(text), &m), CANVAS_OK, ctx.message);
+    out = printed(&m);
+    CHECK_TEXT(out, facts[i].printed ? text : facts[i].text, text);
+    free(out);
   }
 }
 
@@ -96,6 +138,10 @@ static const struct {
     {HEAD "fma 1\n", "line 3, column 5: expected yes or no, found '1'"},
     {HEAD "bf16 fma\n", "line 3, column 6: expected none, or some of convert, dot, found 'fma'"},
     {HEAD "bf16 dot,none\n", "line 3, column 10: expected another of convert, dot, found 'none'"},
+    {HEAD "few_registers 1\n", "line 3, column 15: expected yes or no, found '1'"},
+    {HEAD "l1_ways 0\n", "line 3, column 9: l1_ways is out of its range, 1 to 64"},
+    {HEAD "l1_way 5000\n", "line 3, column 8: l1_way 5000 is not a power of two"},
+    {HEAD "l3_share 0\n", "line 3, column 10: l3_share is out of its range, 1 to 1125899906842624"},
     {HEAD "target\n", "line 3, column 7: expected target, found the end of the line"},
     {HEAD "target a;b\n",
      "line 3, column 8: target 'a;b' is not a word of at most 39 letters, "
@@ -155,9 +201,119 @@ static void this_one_parses(void **state) {
   free(text);
 }
 
+// ---- what facts decide: see docs/machine.md ----
+
+static struct machine with_fact(int model, const char *fact) {
+  struct machine m;
+  char *text = printed(machine_model(model)), more[1024];
+  snprintf(more, sizeof more, "%s%s\n", text, fact);
+  CHECK_INT(machine_parse(&ctx, more, strlen(more), &m), CANVAS_OK, ctx.message);
+  free(text);
+  return m;
+}
+
+static struct program *program_of(const char *text) {
+  struct program *p;
+  if (strncmp(text, "canvas", strlen("canvas")) != 0)
+    CHECK_INT(operator_called(&ctx, text, &p), CANVAS_OK, ctx.message);
+  else
+    CHECK_INT(program_parse(&ctx, text, strlen(text), &p), CANVAS_OK, ctx.message);
+  return p;
+}
+
+static char *default_text(const struct program *p, const struct machine *m) {
+  struct schedule *s = schedule_default(p, true, m);
+  struct buf out = {0};
+  schedule_print(s, &out);
+  schedule_free(s);
+  return buf_take(&out);
+}
+
+// An image whose channels come in blocks of a line: no two lines of a pixel are neighbours.
+#define LINES(n, h, w, o)                                             \
+  "canvas 1\nprogram lines\nin X f32 [n:" n ", c:32, h:" h ", w:" w   \
+  ", k:16]\n"                                                         \
+  "in W f32 [c:32, k:16, o:" o "]\nY[n:" n ", h:" h ", w:" w ", o:" o \
+  "] = X[n, c, h, w, k] * W[c, k, o] // sum c:32, k:16\nout Y\n"
+enum { AVX512, AVX2, SSE };
+
+static const struct {
+  const char *fact;
+  int machine;
+  const char *program, *without, *with;  // parts of the schedule, each not of the other
+} scheduled[] = {
+    // with few registers, two panels that are read at once are not prefetched
+    {"few_registers yes", AVX512, "gemm m=1 k=4096 n=4096", "k:pf(16), n_b:2", "k, n_b:2"},
+    // fewer rows that are 2 KiB apart, if more of them fall into one set
+    {"l1_way 1024", AVX512, "gemm m=512 k=512 n=512", "m_i:14:", "m_i:6:"},
+    // fewer rows that are 4 KiB apart, if fewer of them stay in L1
+    {"l1_ways 2", AVX2, "gemm m=512 k=1024 n=512", "m_i:6:", "m_i:4:"},
+    // weights that L3 holds are read panel by panel, those in memory from two panels at once
+    {"l3_share 256 MiB", AVX512, "gemm m=1 k=4096 n=4096", "n_b:2:unroll", "k:pf(32)"},
+    // if lines are expensive, a tile has neighbouring pixels; else pixels of several images
+    {"l3_line 80", AVX2, LINES("16", "7", "7", "128"), "n_i:6:", "w_i:4:"},
+    {"memory_line 1", SSE, LINES("32", "7", "7", "16"), "w_i:4:", "n_i:6:"},
+    {"prefetch_distance 64 KiB", AVX512, "gemm m=1 k=2048 n=2048", "k:pf(32)", "k:pf(256)"},
+};
+
+static void facts_decide_schedules(void **state) {
+  for (size_t i = 0; i < sizeof scheduled / sizeof *scheduled; i++) {
+    const struct machine m = with_fact(scheduled[i].machine, scheduled[i].fact);
+    struct program *p = program_of(scheduled[i].program);
+    char *without = default_text(p, machine_model(scheduled[i].machine)),
+         *with = default_text(p, &m);
+    CHECK(strstr(without, scheduled[i].without) && !strstr(without, scheduled[i].with), without);
+    CHECK(strstr(with, scheduled[i].with) && !strstr(with, scheduled[i].without), with);
+    free(without);
+    free(with);
+    program_free(p);
+  }
+}
+
+static const struct {
+  const char *fact;
+  int machine;
+  const char *program, *schedule;
+} slower[] = {
+    // rows of 1 KiB fill the ways of one set
+    {"l1_way 1024", AVX512, "gemm m=256 k=256 n=256",
+     "m_o, n_o, k, m_i:32:unroll, n:16:vec => "
+     "@Y = {m_o, m_i}/m, {n_o, n}/n // k\n"},
+    // each step of k reads another row of B, which is 1 KiB further
+    {"prefetch_stride 512", AVX2, "gemm m=8192 k=128 n=128",
+     "m, n_o, k, n:8:vec => @Y = m, {n_o, n}/n // k\n"},
+};
+
+static double predicted(const struct program *p, const char *text, const struct machine *m) {
+  const struct rates rates = rates_likely(m);
+  struct schedule_cost cost;
+  struct schedule *s;
+  struct loop_tree *tree;
+  CHECK_INT(schedule_parse(&ctx, text, strlen(text), &s), CANVAS_OK, ctx.message);
+  CHECK_INT(loop_tree_bind(&ctx, p, s, m, &tree), CANVAS_OK, ctx.message);
+  CHECK_INT(cost_of(&ctx, tree, &rates, &cost), CANVAS_OK, ctx.message);
+  loop_tree_free(tree);
+  schedule_free(s);
+  return cost.seconds;
+}
+
+static void facts_decide_predicted_times(void **state) {
+  for (size_t i = 0; i < sizeof slower / sizeof *slower; i++) {
+    const struct machine m = with_fact(slower[i].machine, slower[i].fact);
+    struct program *p = program_of(slower[i].program);
+    double before = predicted(p, slower[i].schedule, machine_model(slower[i].machine));
+    CHECK(predicted(p, slower[i].schedule, &m) > before, slower[i].fact);
+    program_free(p);
+  }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(reads_and_prints), cmocka_unit_test(rejects),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(reads_and_prints),
+                                     cmocka_unit_test(facts_have_defaults),
+                                     cmocka_unit_test(rejects),
                                      cmocka_unit_test(examples_are_the_models),
-                                     cmocka_unit_test(this_one_parses)};
+                                     cmocka_unit_test(this_one_parses),
+                                     cmocka_unit_test(facts_decide_schedules),
+                                     cmocka_unit_test(facts_decide_predicted_times)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,7 +30,7 @@ static const struct {
      "i =>\n    j, k =>\n        @P = i, j // k\n    j =>\n        @Y = i, j\n"},
     {"move P to root before Y", "i, j, k =>\n    @P = i, j // k\ni, j =>\n    @Y = i, j\n"},
     {"keep P j, i heap", "i, j, k =>\n    @P[j][i]:heap = i, j // k\ni, j =>\n    @Y = i, j\n"},
-    {"stream P", "':stream' is of outputs, 'P' is none"},
+    {"stream P", "':stream' is for outputs, 'P' is not an output"},
     {"keep P j, i", "i, j, k =>\n    @P[j][i] = i, j // k\ni, j =>\n    @Y = i, j\n"},
     {"",
      "line 1, column 1: expected an edit (split, merge, reorder, group, ungroup, mark, tail, "
@@ -54,8 +54,8 @@ static const struct {
      "i, "
      "i, i, i, i",
      "line 1, column 104: expected fewer axes, found 'i'"},
-    {"merge i j", "loops 'i' and 'j' do not stand together everywhere"},
-    {"ungroup k", "a group becomes single loops, here is none"},
+    {"merge i j", "loops 'i' and 'j' are not adjacent everywhere"},
+    {"ungroup k", "ungroup needs a group of loops"},
 };
 
 struct subject {

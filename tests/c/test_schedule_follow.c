@@ -50,9 +50,8 @@ static const struct {
   const char *program, *edit, *before, *after;
 } rows[] = {
     {CONV, "winograd Y 2", "h, w, kh, kw, c =>\n    @Y = h, w // kh, kw, c\n",
-     "the loops of a convolution say nothing about its transforms: take the default schedule of "
-     "what "
-     "the edit makes of the program"},
+     "the schedule of a convolution does not fit its transforms: use the default schedule of the "
+     "edited program"},
     {GEMM, "rfactor C k 16 as CP", "i, j, k =>\n    @C = i, j // k\n" LAST,
      "i, j =>\n    k, k_i:16:vec =>\n        @CP = i, j, k_i // {k}/k_o\n"
      "    k_i:vec =>\n        @C = i, j // k_i\n" LAST},
@@ -117,7 +116,7 @@ static const struct {
      "k, w, yo, yi:4 =>\n    @Y = {yo, yi}/h, w // k\n"},
     {SPARSE, "overlap A in Y h 2 as AO",
      "h, e:dyn(h) =>\n    @A = h // e\ny, k =>\n    @Y = {y}/h // k\n",
-     "'A' sums from one index to another: say in the schedule where its tiles are"},
+     "the reduction of 'A' has bounds that depend on data: place its tiles in the schedule"},
     {GEMM, "cache D as DC", "i, j, k =>\n    @C = i, j // k\n" LAST,
      "i, j, k =>\n    @C = i, j // k\ni, j =>\n    @DC = i, j\n    @D = i, j\n"},
     {GEMM, "cache C as CC", "i, k, j:vec =>\n    @C:heap = i, j // k\n" LAST,
@@ -168,11 +167,11 @@ static const struct {
      "line 1, column 8: 'C' reduces: it can only be inlined into a stage that does nothing but "
      "copy it"},
     {GEMM, "outline C A[i, k] as Z", "i, j, k =>\n    @C = i, j // k\n" LAST,
-     "no schedule follows the edit 'outline C A[i, k] as Z': take the default schedule of what it "
-     "makes of the program"},
+     "no schedule follows the edit 'outline C A[i, k] as Z': use the default schedule of the "
+     "edited program"},
     {GEMM, "normalize conditions", "i, j, k =>\n    @C = i, j // k\n" LAST,
-     "no schedule follows the edit 'of all axes or conditions': take the default schedule of what "
-     "it makes of the program"},
+     "no schedule follows the edit 'of all axes or conditions': use the default schedule of the "
+     "edited program"},
     {GEMM, "type C bf16", "i, j, k, k_i:? =>\n    @C = i, j // {k, k_i}/k\n" LAST,
      "the schedule has 1 holes without a number, give them with --set"},
 };

@@ -129,7 +129,7 @@ def test_the_command_prints_a_table_or_rows(folder, capsys):
     ("words", "message"),
     [
         (["--audit", "0"], "--audit takes a whole number from 1 to 1000000, not '0'"),
-        (["--model", "resnet8"], "--model goes with --audit: leave it out, or give both"),
+        (["--model", "resnet8"], "--model applies to --audit: leave it out, or give both"),
         (["--audit", "1", "--model", "resnet18"], "is of the model 'resnet8', not 'resnet18'"),
     ],
 )

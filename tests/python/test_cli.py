@@ -63,7 +63,7 @@ def rejected(capsys, words):
         ([*GOOD, "--require", "luck"], "--require takes reach or none, not 'luck'"),
         (
             [*GOOD, "--draws", "rules,free"],
-            "--draws takes rules or paper, and what changes it such as rules,free=0.2, not "
+            "--draws takes rules or paper, with changes such as rules,free=0.2, not "
             "'rules,free'",
         ),
         ([*GOOD, "--prune", "hard"], "--prune takes rungs or macs or paper or none, not 'hard'"),
@@ -71,9 +71,9 @@ def rejected(capsys, words):
         ([*GOOD, "--budget", "macs=nan"], "macs"),
         ([*GOOD, "--budget", "macs=-1x"], "macs"),
         ([*GOOD, "--budget", "time=1s"], "time"),
-        ([*GOOD, "--budget", "latency=1ms"], "one share of the time of the layers replaced"),
+        ([*GOOD, "--budget", "latency=1ms"], "one latency, relative to the replaced layers"),
         ([*GOOD, "--budget", "latency=0x"], "such as latency=0.5x, not 'latency=0x'"),
-        ([*GOOD, "--budget", "latency=0.5x,latency=1x"], "one share of the time"),
+        ([*GOOD, "--budget", "latency=0.5x,latency=1x"], "one latency"),
         ([*GOOD, "--budget", "macs=0.5x\nparams=1x"], "--budget takes a line of text"),
         ([*GOOD, "--primitives", "9999"], "primitives"),
         ([*GOOD, "--groups", "7"], "7"),

@@ -629,10 +629,10 @@ def test_what_is_no_model(capfd):
     no_tensor = "example_input holds no tensor: pass what the model is called with"
     called = "the model cannot be called with "
     cases = [
-        ((3, x4), {}, "model is a torch.nn.Module, not 3"),
+        ((3, x4), {}, "model must be a torch.nn.Module, not 3"),
         ((net(), image()), {"threads": 0}, "threads is from 1 to 256, not 0"),
         ((net(), image()), {"check": 1}, "check is True or False, not 1"),
-        ((torch.jit.script(net()), image()), {}, "model is a module of TorchScript: give the one"),
+        ((torch.jit.script(net()), image()), {}, "model is a TorchScript module: give the"),
         ((Net(), image()), {}, "the model is in training mode, and what is compiled is for"),
         ((net().to("meta"), image()), {}, "'conv.weight' is on the device 'meta': compiled net"),
         ((net(), image().to("meta")), {}, "input 'x' is on the device 'meta': compiled networks"),

@@ -457,7 +457,7 @@ def test_a_damaged_study_is_one_message_and_fresh_starts_over(
     shutil.copytree(undisturbed[0], folder)
     damage(folder / "study.db")
     said = drivers.run(search(folder), **QUICK).message()
-    assert "is damaged" in said and "--fresh to start over" in said
+    assert "is damaged" in said and "start a new study in another folder" in said
     listed = drivers.run(["trials", str(folder)])
     assert listed.code == 0 or listed.message()
     done = drivers.run([*search(folder), "--fresh"], **QUICK)

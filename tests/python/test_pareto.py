@@ -78,8 +78,8 @@ def test_the_figure_is_written_beside_the_table(
             "a plot is a file that ends in .svg, .png or .pdf, not 'a.jpg'",
         ),
         (["{}", "--plot", "no/a.svg"], "cannot write 'no/a.svg': No such file or directory"),
-        (["{}", "--x", "macs"], "--x and --title are of a plot: give --plot FILE"),
-        (["{}", "--plot", "-", "-f", "csv"], "--plot - takes standard output for itself"),
+        (["{}", "--x", "macs"], "--x and --title apply to a plot: give --plot FILE"),
+        (["{}", "--plot", "-", "-f", "csv"], "--plot - writes to standard output"),
         (["{}", "--x", "time"], "invalid choice: 'time'"),
         (["{}", "-f", "xml"], "invalid choice: 'xml'"),
         (["nowhere"], "there is no study in 'nowhere': name the --out folder of a search"),
@@ -106,7 +106,7 @@ def test_nothing_finished_is_1(tmp_path: Path, capsys: pytest.CaptureFixture[str
     for flags in ([], ["-f", "csv"], ["--plot", str(tmp_path / "a.svg")], ["--plot", "-"]):
         assert main(["pareto", str(tmp_path), *flags]) == 1
         output = capsys.readouterr()
-        assert output.out == "" and output.err.endswith("is trained to the end yet\n")
+        assert output.out == "" and output.err.endswith("is complete yet\n")
     assert not (tmp_path / "a.svg").exists()
 
 

@@ -234,7 +234,7 @@ def test_without_matplotlib_one_sentence_says_so(
 
 def test_nothing_to_show_is_said(tmp_path: Path) -> None:
     rows = {
-        "is trained to the end yet": [FINDS[3]],
+        "is complete yet": [FINDS[3]],
         "the unchanged network is not trained yet": [CONTROLS[1]],
         "no latency is taken in the study": [(*CONTROLS[0][:4], None, 1000, 500)],
     }

@@ -62,7 +62,7 @@ def test_the_output_may_begin_anywhere(
 @pytest.mark.parametrize(
     ("program", "schedule", "message"),
     [
-        (SCALED, "i, j => @Y:stream = i, j", "':stream' output 'Y' stands in no vec loop"),
+        (SCALED, "i, j => @Y:stream = i, j", "':stream' output 'Y' is in no vec loop"),
         (SUMMED, "i, j, k:vec => @Y:stream = i, k // j", ""),
         (SUMMED, "j, i, k:vec => @Y:stream = i, k // j", "':stream' output 'Y' is summed up in"),
         (

@@ -112,7 +112,7 @@ def test_reading_is_possible_while_a_search_runs(study):
 def test_another_question_is_rejected_with_its_difference(study, change, words):
     with pytest.raises(CanvasError) as error:
         begin(study, {**OPTIONS, **change})
-    assert words in str(error.value) and "--fresh" in str(error.value)
+    assert words in str(error.value) and "another folder" in str(error.value)
 
 
 def test_other_images_or_layers_are_another_question(study):

@@ -91,7 +91,10 @@ def test_no_module_that_a_file_names_is_imported(study, planted, tmp_path, capsy
         ["replay", study, "baseline"],
     ):
         message = one_message(capsys, words)
-        assert f"names the model '{MODEL}', which is code: give it with --model" in message
+        assert (
+            f"names the model '{MODEL}', which is code: give the same name as the option"
+            in message
+        )
     assert cli.main(["pareto", str(study)]) == 0
     assert not planted.exists() and "planted_by_a_study" not in sys.modules
     assert not (tmp_path / "here/e").exists()

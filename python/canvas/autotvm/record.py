@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
 import os
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +23,8 @@ from .task.dispatcher import DispatchContext
 from .task.space import ConfigSpace
 
 AUTOTVM_LOG_VERSION = 0.2
+
+logger = logging.getLogger("autotvm")
 
 
 def measure_str_key(inp: MeasureInput, include_config: bool = True) -> str:
@@ -141,7 +143,7 @@ def _warn(filename: Any, left: Sequence[_Left], records: int) -> None:
     if left:
         lines = f"{len(left)} of {len(left) + records} lines left out"
         first = f"line {left[0].number}: {left[0].why}"
-        warnings.warn(f"'{os.fsdecode(filename)}': {lines}, {first}", stacklevel=3)
+        logger.warning("'%s': %s, %s", os.fsdecode(filename), lines, first)
 
 
 class ApplyHistoryBest(DispatchContext):

@@ -1,6 +1,6 @@
-"""canvas env: what a bug report should say about the machine.
+"""canvas env: print versions and machine for a bug report.
 
-No names of people, hosts or folders, and of the environment only the variables in THREADS.
+It prints no names of people, hosts or folders; of the environment only the variables in THREADS.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ def parser() -> argparse.ArgumentParser:
     return Parser(
         prog="canvas env",
         example="canvas env",
-        description="Print versions and machine, to be pasted into a bug report.",
+        description="Print versions and machine for a bug report.",
     )
 
 
 def facts() -> dict[str, str]:
-    """Each in one line; what is not there says so."""
+    """{name: value}, each in one line; a missing part says so."""
     here = machine()
     return {
         "canvas": _core.version(),

@@ -1,4 +1,4 @@
-"""canvas export: a network with its kernel as files that need no Canvas."""
+"""canvas export: export a kernel and its network as files that need no Canvas."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from ..training.train_options import NETWORK_OPTIONS
 from .command import Parser, add_options, find_models_here, need_torch
 
 WHAT = (
-    "folder of a training; candidate of a study, as DIR/17 or DIR/grouped; file of a pack; or the "
-    "word baseline"
+    "folder of a training; candidate of a study, such as DIR/17 or DIR/grouped; file of a pack; "
+    "or the word baseline"
 )
 
 
@@ -27,17 +27,16 @@ def parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="canvas export",
         example="canvas export trained --out mynet",
-        description="Write a network with the kernel of a find in it (a kernel that a search\n"
-        "drew and trained) as files that need PyTorch and not Canvas: source, weights, picture,\n"
-        "texts, figures.",
-        epilog="For a candidate of a study or a training the network and the images are known;\n"
-        "a pack needs --model and --data, and a network of your own --model in any case.\n"
+        description="Write a network whose convolutions are replaced by a kernel of a search as\n"
+        "files that need PyTorch but not Canvas: source, weights, picture, texts, numbers.",
+        epilog="A candidate of a study and a training determine the network and the images. A\n"
+        "pack needs --model and --data. A network of your own always needs --model.\n"
         "Exit codes: 0, 2 for bad input.",
     )
     parser.add_argument("what", metavar="WHAT", help=WHAT)
     parser.add_argument("--out", metavar="DIR", required=True, help="the new folder")
     parser.add_argument(
-        "--weights", metavar="FILE", help="weights to take along (default: those of a training)"
+        "--weights", metavar="FILE", help="weights to export (default: those of the training)"
     )
     add_options(parser, NETWORK_OPTIONS)
     return parser

@@ -1,4 +1,4 @@
-"""canvas pareto: the front of a study as a table, and as a figure."""
+"""canvas pareto: print the Pareto front of a study as a table, and plot it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from .command import Parser
 def run(words: list[str]) -> int:
     given = parser().parse_args(words)
     if given.plot is None and (given.x or given.title):
-        raise CanvasError("--x and --title are of a plot: give --plot FILE")
+        raise CanvasError("--x and --title apply to a plot: give --plot FILE")
     if given.plot == "-" and given.format:
-        raise CanvasError("--plot - takes standard output for itself: leave --format away")
+        raise CanvasError("--plot - writes to standard output: leave out --format")
     folder, x, title = Path(given.folder), given.x or "latency", given.title or ""
     if given.plot == "-":
         with Study.read(folder) as study:
@@ -36,29 +36,29 @@ def parser() -> argparse.ArgumentParser:
         prog="canvas pareto",
         example="canvas pareto canvas-runs/resnet8-digits-scattered --plot front.svg",
         description="Print the table of a study: the unchanged network, the controls (well-known\n"
-        "operators), and of the finds (kernels drawn at random that fit the budget) those\n"
-        "on the front. With --plot also draw it: accuracy, on the test images where there\n"
-        "are finals, against what --x says.",
-        epilog="The study may still be growing. Exit codes: 0, 1 when nothing is trained to the\n"
-        "end yet, 2 for bad input.",
+        "operators) and the finds (kernels of the search that fit the budget) on the Pareto\n"
+        "front. --plot also plots it: accuracy, on the test images if there were finals,\n"
+        "against the quantity of --x.",
+        epilog="The search may still be running. Exit codes: 0, 1 if no training is complete\n"
+        "yet, 2 for bad input.",
     )
     parser.add_argument("folder", metavar="DIR", help="the --out folder of a search")
     parser.add_argument(
         "-f",
         "--format",
         choices=("table", "json", "csv"),
-        help="of the table; accuracies of json and csv are 0..1 (default: table)",
+        help="format of the table; accuracies in json and csv are 0..1 (default: table)",
     )
     parser.add_argument(
         "--plot",
         metavar="FILE",
-        help="write a figure, as its ending says: .svg, .png or .pdf; - is SVG on standard "
-        "output, without a table",
+        help="write a figure to a .svg, .png or .pdf file; - writes SVG to standard output "
+        "instead of the table",
     )
     parser.add_argument(
-        "--x", choices=tuple(X_AXES), help="what the plot's x axis shows (default: latency)"
+        "--x", choices=tuple(X_AXES), help="quantity on the x axis of the plot (default: latency)"
     )
-    parser.add_argument("--title", metavar="TEXT", help="a line above the plot (default: none)")
+    parser.add_argument("--title", metavar="TEXT", help="title of the plot (default: none)")
     return parser
 
 
@@ -67,7 +67,7 @@ def pareto_text(folder: Path, form: str) -> str:
     with Study.read(folder) as study:
         report = make_report(study)
     if all(row.status != "done" for row in report.rows):
-        raise NoSolution(f"nothing in the study '{folder}' is trained to the end yet")
+        raise NoSolution(f"no training of the study '{folder}' is complete yet")
     if form == "table":
         return report.text
     if form == "csv":

@@ -1,4 +1,4 @@
-"""canvas replay: train and time a candidate of a study again, and print both."""
+"""canvas replay: repeat the training and timing of a candidate of a study."""
 
 from __future__ import annotations
 
@@ -23,10 +23,9 @@ def parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="canvas replay",
         example="canvas replay runs/demo 17",
-        description="Train a candidate of a study again from what the study recorded, time it\n"
-        "again, and print both. The study is not changed.",
-        epilog="Exit codes: 0, 1 where the training went otherwise than recorded, 2 for bad\n"
-        "input.",
+        description="Repeat the training and the timing of a candidate of a study from its\n"
+        "recorded text and options, and print both results. The study is not changed.",
+        epilog="Exit codes: 0, 1 if the training differs from the recorded one, 2 for bad\ninput.",
     )
     parser.add_argument("study", metavar="DIR", help="the --out folder of a search")
     parser.add_argument(
@@ -35,6 +34,6 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--model",
         metavar="NAME",
-        help="the study's network, where that is your own code: package.module:callable",
+        help="the network of the study, if it is your own code: package.module:callable",
     )
     return parser

@@ -1,4 +1,4 @@
-"""canvas search: draw, train, prune and time kernels, and print the table."""
+"""canvas search: draw, train, prune and time kernels, and print the results as a table."""
 
 from __future__ import annotations
 
@@ -27,25 +27,23 @@ def parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="canvas search",
         example="canvas search --model resnet8 --data digits-scattered --budget macs=0.5x",
-        description="Search for kernels that replace the convolutions of a network under a\n"
-        "budget. A draw is a random legal kernel; one whose sizes fit the budget is a\n"
-        "find, which is trained, pruned where it lags behind, and timed. The table shows\n"
-        "the best finds beside the unchanged network and well-known operators (the\n"
-        "controls). The same command continues.",
+        description="Search for kernels that replace the convolutions of a network within a\n"
+        "budget. A draw is a random legal kernel. A draw that fits the budget is a find: it\n"
+        "is trained and timed, and pruned early if it is worse than others. The table shows\n"
+        "the best finds, the unchanged network and well-known operators (the controls).\n"
+        "The same command continues an interrupted search.",
         epilog="Progress goes to standard error, the table to standard output. Exit codes: 0,\n"
-        "1 without any find, 2 for bad input, 130 after Ctrl-C (finished trials are kept).",
+        "1 if nothing was found, 2 for bad input, 130 after Ctrl-C (finished trials are kept).",
     )
     add_options(parser, OPTIONS)
     parser.add_argument(
         "--out", metavar="DIR", help="folder of the study (default: canvas-runs/MODEL-DATA)"
     )
-    parser.add_argument(
-        "--fresh", action="store_true", help="start over: remove the study that is in DIR"
-    )
+    parser.add_argument("--fresh", action="store_true", help="start over: remove the study in DIR")
     parser.add_argument(
         "--progress",
         choices=WAYS,
-        help="live: a table where standard error is a terminal, else lines; off: nothing but the "
-        "result (default: CANVAS_PROGRESS, else live)",
+        help="live: a table if standard error is a terminal, otherwise lines; off: only the "
+        "result (default: CANVAS_PROGRESS, or live)",
     )
     return parser

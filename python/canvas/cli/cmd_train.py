@@ -1,4 +1,4 @@
-"""canvas train: from a find to a trained network."""
+"""canvas train: train a network with a kernel of a search to the end."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from ..training.train_options import THREADS, TRAIN_OPTIONS
 from .command import Parser, add_options, end_by_sigterm_too, find_models_here, need_torch
 
 WHAT = (
-    "candidate of a study, as DIR/17, DIR/grouped, DIR/baseline or DIR/find-0017; or the file of "
-    "a pack; or the word baseline for the unchanged network"
+    "candidate of a study, such as DIR/17, DIR/grouped, DIR/baseline or DIR/find-0017; file of a "
+    "pack; or the word baseline for the unchanged network"
 )
 
 
@@ -30,26 +30,28 @@ def parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="canvas train",
         example="canvas train runs/demo/find-0017 --epochs 60 --out trained",
-        description="Train a network with the kernel of a find in it (a kernel that a search\n"
-        "drew and trained briefly), to the end: a checkpoint and a line of the log after every\n"
-        "epoch, the test split scored once when all is done. For a candidate of a study\n"
-        "the network, the images and the seed are the study's; flags override them, and a\n"
-        "network of your own has to be named again with --model.",
+        description="Train a network whose convolutions are replaced by a kernel of a search.\n"
+        "Each epoch writes a checkpoint and a line of the log; the test split is scored once, at\n"
+        "the end. A candidate of a study determines the network, the images and the seed;\n"
+        "flags override them. A network of your own always needs --model.",
         epilog="Progress goes to standard error, the result to standard output. Exit codes: 0,\n"
-        "2 for bad input or a training that fails, 130 after Ctrl-C (whole epochs are\n"
-        "kept; the same command with --resume continues, after kill -9 too).",
+        "2 for bad input or a failed training, 130 after Ctrl-C. Complete epochs are kept:\n"
+        "the same command with --resume continues, also after kill -9.",
     )
     parser.add_argument("what", metavar="WHAT", help=WHAT)
     add_options(parser, [*TRAIN_OPTIONS, THREADS])
     parser.add_argument(
         "--out",
         metavar="DIR",
-        help="folder of the training (default: train-NAME in the study's, else in canvas-runs)",
+        help="folder of the training (default: train-NAME in the study, or in canvas-runs)",
     )
     parser.add_argument(
-        "--resume", action="store_true", help="go on after the last epoch that is in DIR"
+        "--resume", action="store_true", help="continue after the last stored epoch in DIR"
     )
     parser.add_argument(
-        "--device", default="auto", metavar="auto|cpu|cuda", help="where to train (default: auto)"
+        "--device",
+        default="auto",
+        metavar="auto|cpu|cuda",
+        help="device of the training (default: auto)",
     )
     return parser

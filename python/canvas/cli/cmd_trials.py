@@ -1,4 +1,4 @@
-"""canvas trials: every candidate of a study, whatever became of it."""
+"""canvas trials: list all candidates of a study, with status and reason."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ AUDIT = replace(
     BY_NAME["trials"],
     name="audit",
     default=None,
-    help="train N finds that the search rejected, by lot, to the end, and print the share that "
-    "would have entered the best tenth; they are stored, the same command continues",
+    help="train N rejected finds, chosen at random, to the end, and print the share that would "
+    "have entered the best tenth; results are stored, the same command continues",
 )
 AUDIT_COLUMNS = ("candidate", "status", "audit_accuracy", "enters", "reason", "failure")
 
@@ -47,7 +47,7 @@ def run(words: list[str]) -> int:
     if given.audit is not None:
         return audit(given)
     if given.model is not None:
-        raise CanvasError("--model goes with --audit: leave it out, or give both")
+        raise CanvasError("--model applies to --audit: leave it out, or give both")
     rows = trial_rows(Path(given.folder))
     if given.format == "table":
         print(trial_table(rows))
@@ -67,7 +67,7 @@ def print_rows(rows: Sequence[dict[str, Any]], format: str, columns: Sequence[st
 
 
 def audit(given: argparse.Namespace) -> int:
-    """Train some of what was rejected, and say what was lost."""
+    """Train a sample of the rejected finds, and report how many were good."""
     count = read_option(AUDIT, given.audit)
     with need_torch("trials --audit"):
         from ..runner import audit as audits
@@ -77,7 +77,9 @@ def audit(given: argparse.Namespace) -> int:
         result = audits.audit(Path(given.folder), count, model=given.model)
     except KeyboardInterrupt:
         again = f"canvas trials {given.folder} --audit {count}"
-        print(f"canvas: stopped: what was trained is kept, {again} continues", file=sys.stderr)
+        print(
+            f"canvas: stopped: finished trainings are kept, '{again}' continues", file=sys.stderr
+        )
         raise
     rows = [
         {
@@ -119,10 +121,10 @@ def parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="canvas trials",
         example="canvas trials canvas-runs/resnet8-digits-scattered --format csv >trials.csv",
-        description="List every candidate of a study: the baseline (the unchanged network), the\n"
-        "controls (well-known operators) and all finds (kernels that fit the budget, drawn\n"
-        "or made from others), pruned, rejected and failed ones too; then the draws that\n"
-        "gave none, each with the reason.",
+        description="List all candidates of a study: the baseline (the unchanged network), the\n"
+        "controls (well-known operators) and all finds (kernels that fit the budget),\n"
+        "including pruned, rejected and failed ones; then the draws that gave no find, each\n"
+        "with the reason.",
     )
     parser.add_argument("folder", metavar="DIR", help="the --out folder of a search")
     parser.add_argument(
@@ -132,15 +134,15 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--model",
         metavar="NAME",
-        help="with --audit: the study's network, where that is your own code: "
+        help="with --audit: the network of the study, if it is your own code: "
         "package.module:callable",
     )
     return parser
 
 
 def trial_rows(folder: Path) -> list[dict[str, Any]]:
-    """One dict per candidate: TRIAL_COLUMNS, and the whole `pack` and `log`; figures not taken
-    are None.  After these one per draw that gave no candidate: its index, and what it was instead.
+    """One dict per candidate with TRIAL_COLUMNS and the whole `pack` and `log`; numbers that were
+    not measured are None.  Then one per draw that gave no candidate: its index and its outcome.
     """
     from ..reporting.table import kernel_summary
     from ..study import Study

@@ -1,5 +1,5 @@
-"""What the subcommands written in Python share: a parser whose errors are one message, flags from
-rows of options, torch on first need, how a long subcommand ends.
+"""Shared parts of the Python subcommands: the parser, flags from rows of options, the import of
+torch, signals.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ PATHS = ("DIR", "FILE", "WHAT")  # metavars
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse whose help ends with an example and whose errors are one message, not a page.
+    """argparse with an example at the end of the help, and errors of one message.
 
-    `example`: a line for a shell; description and epilog are printed line by line as they stand.
+    `example`: a shell command; description and epilog keep their line breaks.
     """
 
     def __init__(self, prog: str, example: str = "", **options: Any) -> None:
@@ -38,12 +38,12 @@ class Parser(argparse.ArgumentParser):
         super().__init__(prog, **options)
 
     def parse_args(self, *given: Any, **named: Any) -> Any:
-        """Rejects an empty path, which Path takes for the current folder."""
+        """Reject an empty path, which Path would read as the current folder."""
         found = super().parse_args(*given, **named)
         for action in self._actions:
             if action.metavar in PATHS and getattr(found, action.dest, None) == "":
                 name = next(iter(action.option_strings), action.metavar)
-                raise CanvasError(f"{name} is a path, not ''")
+                raise CanvasError(f"{name} must be a path, not ''")
         return found
 
     def error(self, message: str) -> NoReturn:
@@ -51,7 +51,7 @@ class Parser(argparse.ArgumentParser):
         raise CanvasError(f"{printable(message)}{hint or f'; {self.prog} --help lists the flags'}")
 
     def _nearest(self, message: str) -> str:
-        """For a word that is unknown, the nearest one that is known."""
+        """A hint with the known word nearest to an unknown one, or ""."""
         flag = re.match(r"unrecognized arguments: (--[^ =]+)", message)
         if flag:
             return did_you_mean(flag[1], self._option_string_actions)
@@ -61,7 +61,7 @@ class Parser(argparse.ArgumentParser):
 
 @contextmanager
 def need_torch(subcommand: str) -> Iterator[None]:
-    """Around the imports of a subcommand that needs torch and NumPy: say so if one is missing."""
+    """Wrap imports that need torch and NumPy: CanvasError if one is not installed."""
     try:
         with signals.loading("PyTorch"):
             yield
@@ -72,7 +72,7 @@ def need_torch(subcommand: str) -> Iterator[None]:
 
 
 def add_options(parser: argparse.ArgumentParser, rows: Iterable[Option]) -> None:
-    """A flag for each option; its text is read later, None stands for one that is not given."""
+    """Add a flag for each option.  Values stay text; None means that the flag is not given."""
     for option in rows:
         help = option.help
         if "default" not in help and option.default not in (None, False):
@@ -87,13 +87,13 @@ def add_options(parser: argparse.ArgumentParser, rows: Iterable[Option]) -> None
 
 
 def find_models_here(model: str | None) -> None:
-    """If the user named code of his own as package.module:callable, look for it in the current
-    folder, after everywhere else.  For all else that folder is no place to import from.
+    """If the model is the user's own package.module:callable, allow imports from the current
+    folder, last in the search path.  Otherwise nothing is imported from that folder.
     """
     if model and ":" in model and os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
 
 
 def end_by_sigterm_too() -> None:
-    """Let SIGTERM and a terminal that closes end a long subcommand the way Ctrl-C does."""
+    """Let SIGTERM and SIGHUP end a long subcommand in the way of Ctrl-C."""
     signals.interrupt_at_any()

@@ -1,9 +1,8 @@
 """The `canvas` command where Python is installed.
 
-A subcommand of SUBCOMMANDS is the module cmd_NAME with its `run(words)` and `parser()`; every
-other subcommand is the core's, which also answers unknown ones and prints the help, so that there
-is one command line.  Bad input is one message on standard error and exit code 2; "none" is 1;
-Ctrl-C is 130.
+A subcommand of SUBCOMMANDS is the module cmd_NAME with `run(words)` and `parser()`.  The core runs
+all others, prints the help and rejects unknown subcommands.  Bad input gives one message on
+standard error and exit code 2; no solution gives 1, Ctrl-C 130.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def place_of(error: OSError) -> str:
-    """The file of an error; PyTorch makes its cache where a variable says while it is imported."""
+    """The file of an error, with the variable that names PyTorch's cache if the file is in it."""
     name = str(error.filename or "standard output")
     cache = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
     chosen = cache and Path(name).is_relative_to(cache)
@@ -58,7 +57,7 @@ def place_of(error: OSError) -> str:
 
 
 def run(words: list[str]) -> int:
-    """`help` on a subcommand of ours and the shell's questions about one go to it, too."""
+    """Run a subcommand, its help or its shell completion, in Python or in the core."""
     if words and words[0] in SUBCOMMANDS:
         return int(subcommand(words[0]).run(words[1:]))
     if len(words) == 2 and words[0] == "help" and words[1] in SUBCOMMANDS:
@@ -75,8 +74,8 @@ def subcommand(name: str) -> Any:
 
 
 def print_message(error: Exception | str, code: int) -> int:
-    """One message on standard error.  What standard output did not take is given up: Python
-    would try again at exit.
+    """Print one message on standard error.  Unwritten output is dropped: Python would try to write
+    it again at exit.
     """
     try:
         print("canvas:", printable(" ".join(str(error).split())), file=sys.stderr, flush=True)
@@ -94,8 +93,8 @@ def drop_output() -> None:
 
 
 def drop_errors() -> None:
-    """What standard error did not take is given up, too: Python would try again at exit, fail and
-    answer 120, whatever the command's exit code is.
+    """Drop unwritten text of standard error: Python would try again at exit, fail and exit with
+    120.
     """
     try:
         sys.stderr.flush()
@@ -104,7 +103,7 @@ def drop_errors() -> None:
 
 
 def core(words: list[str]) -> int:
-    """A subcommand of the core; a reader that goes away ends it like any C program."""
+    """Run a subcommand of the core, with the signal handlers of a C program."""
     sys.stdout.flush()
     sys.stderr.flush()
     if hasattr(signal, "SIGPIPE"):

@@ -79,12 +79,12 @@ def export(
 ) -> Path:
     """Write the network that `what` names into the new folder `out` and return the folder.
 
-    `what`: the folder of a training (its best weights are taken), a candidate of a study, a pack
+    `what`: the folder of a training (its best weights are used), a candidate of a study, a pack
     or its file, or `baseline`.  `weights`: a safetensors file of that network.  `options` are
     those of `canvas export --help`, with underscores.
 
-    Raises CanvasError with one message on bad input, and where the exported file would not
-    compute what the network does; then nothing is written.
+    Raises CanvasError for bad input, and if the exported file does not compute what the network
+    does; then nothing is written.
     """
     folder = Path(out)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):

@@ -102,17 +102,18 @@ def train_network(
     say: Say | None = None,
     **options: Any,
 ) -> Trained:
-    """Train the network with the kernel that `what` names, to the end.
+    """Train a network with the kernel that `what` names to the end.
 
     `what`: a candidate of a study (`runs/demo/17`), a pack or its file, or `baseline` for the
     unchanged network.  `options` are those of `canvas train --help`, with underscores; `data` may
-    be a `canvas.data.Data`; what is not given is the study's.  `out`: the folder of the training
-    (default: train-NAME beside the study's finds, else in canvas-runs/).  `resume` goes on after
-    the last whole epoch that is there; without it a folder that holds a training is rejected.
-    `device`: auto, cpu or cuda.  `say` receives one line per epoch (default: standard error).
+    be a `canvas.data.Data`; missing ones are those of the study.  `out`: the folder of the
+    training (default: train-NAME beside the study's finds, else in canvas-runs/).  `resume`
+    continues after the last complete epoch; without it, a folder that holds a training is
+    rejected. `device`: auto, cpu or cuda.  `say` receives one line per epoch (default: standard
+    error).
 
-    Raises CanvasError with one message on bad input and where the training fails, and
-    KeyboardInterrupt on Ctrl-C; the epochs that were whole are kept.
+    Raises CanvasError for bad input or a failed training, and KeyboardInterrupt on Ctrl-C;
+    complete epochs are kept.
     """
     choice, values, images = prepare(what, options, TRAIN_OPTIONS, "canvas train")
     place = _device(device)

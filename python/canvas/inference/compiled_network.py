@@ -53,7 +53,7 @@ class _Ready:
     layout: KnownLayout
 
     def fits(self, flat: Sequence[Any]) -> bool:
-        """Whether it is for such inputs; False also where that has to be looked up."""
+        """Fast-path check of the inputs; False means 'use the slow lookup'."""
         if torch.is_grad_enabled() is not self.differentiates:
             return False
         if not self.layout.fits(flat):
@@ -314,18 +314,20 @@ def compile(
     check: bool = True,
     winograd: bool | int = False,
 ) -> CompiledNetwork:
-    """A model in evaluation mode as native code for this machine, for inference.
+    """Compile a model in evaluation mode to native code for this machine, for inference.
 
-    `example_input`: a tensor, or a tuple or dict of arguments, as the model takes it; `log`: the
-    file of a tuning log (docs/tune.md), whose schedules are used; `check`: the first call of each
-    size is compared with PyTorch; `winograd`: convolutions with windows of 3x3 may take fewer
-    products, True or 2 in tiles of 2, which round otherwise, 4 also of 4, which round more.
-    Operators that are not known stay in PyTorch, and a line on standard error says which.  Raises
-    CanvasError in one message where the model cannot be exported, is on another device or in
-    training mode, or no C compiler works.
+    Returns a callable with the signature of the model.  `example_input`: a tensor, or a tuple or
+    dict of arguments, as the model takes them.  `threads`: threads of large calls.  `log`: a
+    tuning log (docs/tune.md) whose schedules are used.  `check`: compare the first call of each
+    input size with PyTorch.  `winograd`: allow Winograd for 3x3 convolutions, in tiles of 2 (True
+    or 2) or also 4, which round more.
+
+    Unsupported operators run in PyTorch; a line on standard error names them.  Raises CanvasError
+    if the model cannot be exported, is not on the CPU or is in training mode, or if no C compiler
+    works.
     """
     if not isinstance(model, nn.Module):
-        raise CanvasError(f"model is a torch.nn.Module, not {shown(model)}")
+        raise CanvasError(f"model must be a torch.nn.Module, not {shown(model)}")
     if isinstance(model, torch.jit.ScriptModule):
-        raise CanvasError("model is a module of TorchScript: give the one that it was made of")
+        raise CanvasError("model is a TorchScript module: give the nn.Module that it was made of")
     return CompiledNetwork(model, example_input, options_of(threads, log, check, winograd))

@@ -94,8 +94,9 @@ class Specialization:
         return [*self.lifted.mutated, *self.lifted.rebound]
 
     def fits(self, inputs: Sequence[Any]) -> bool:
-        """Native code reads axes in the order in which those lay that it was made for, and takes
-        copies of what lies otherwise; PyTorch's operators of the graph are those for one layout.
+        """Whether the inputs have the memory format that was compiled.  Native code expects that
+        order of axes and copies other inputs; PyTorch operators of the graph need the exact
+        layout.
         """
         if self.cut.left or self.cut.views:
             return layout_of(inputs) == self._layout

@@ -134,11 +134,11 @@ class Compiled:
 def compile_program(
     program: str, schedule: str | None = None, *, machine: str = "here"
 ) -> Compiled:
-    """A program's text (docs/program.md) as machine code, under a schedule's text
-    (docs/schedule.md) or the default one, bound for this machine or the text of another
-    (docs/machine.md).
+    """Compile the text of a program (docs/program.md) to machine code.
 
-    Raises CanvasError in one message where one of them is wrong, or no C compiler works.
+    `schedule`: the text of a schedule (docs/schedule.md), None for the default one; `machine`: the
+    text of the machine that it is bound for (docs/machine.md), "here" for this one.  Raises
+    CanvasError for bad input, or if no C compiler works.
     """
     return Compiled(program, schedule, machine)
 

@@ -89,16 +89,15 @@ def convert(
     filter_fn: Filter | None = None,
     inplace: bool = False,
 ) -> Conversion:
-    """Put placeholders in the place of a network's convolutions.
+    """Replace the convolutions of a network by placeholders.
 
     `example_input`: a tensor, or a tuple or dict of arguments, as the network takes it.  `policy`:
-    "paper" (any odd window), "spatial" (larger than 1x1) or "all" (those on images of one pixel,
-    too).  ``filter_fn(layer, path)`` may leave
-    layers out.  Without `inplace` a deep copy is converted.  The placeholders compute what they
-    replace until canvas.replace.
+    "paper" (any odd window), "spatial" (only larger than 1x1) or "all" (also on images of one
+    pixel).  ``filter_fn(layer, path)`` returns False for layers to keep.  Without `inplace`, a
+    deep copy is converted.  Until canvas.replace, a placeholder computes the layer it replaces.
 
-    Raises CanvasError for bad input, and where nothing can be replaced: it says which policy would
-    find some.
+    Raises CanvasError for bad input, and if no layer can be replaced; the message names a policy
+    that finds some.
     """
     return convert_layers(model, example_input, policy, filter_fn, inplace)
 

@@ -12,12 +12,11 @@ from ..errors import CanvasError
 
 @checked(inplace=SWITCH)
 def fold(network: nn.Module, inplace: bool = False) -> nn.Module:
-    """The network in evaluation mode with the norms of its kernels folded: each weight that had
-    one is scaled and gets a bias.
+    """Fold the norms of a network's kernels into their weights, and return it in evaluation mode.
 
-    Without `inplace` a deep copy is folded.  What it answers is what the network answers in
-    evaluation mode, up to rounding; training it further would be training without norms.  A
-    network without such kernels stays as it is.
+    Each weight with a norm is scaled and gets a bias.  Without `inplace`, a deep copy is folded.
+    Outputs equal those of the network in evaluation mode, up to rounding.  Further training would
+    be without norms.  A network without such kernels is unchanged.
     """
     if not isinstance(network, nn.Module):
         raise CanvasError(f"a torch.nn.Module is needed, not {type(network).__name__}")

@@ -1,17 +1,17 @@
-"""The networks that a search can take: two of our own, or any callable of yours.
+"""Load the network of a search: a built-in one, or a callable of the user.
 
-A model is named by one string, because a name can travel to a child process where code must not:
+A model is named by a string, since a name can be sent to a child process:
 
     resnet8, resnet18          built in, with a `width` (channels of the first stage)
     package.module:callable    your function or class; it must return a torch.nn.Module
 
-A callable of yours is handed those of these facts that its signature names (a plain
-``**kwargs`` names none):
+The callable gets those of these keyword arguments that its signature names (a plain ``**kwargs``
+names none but num_classes):
 
     channels, in_channels, in_chans    channels of the images
     classes, num_classes               number of classes
     image_size, img_size               height (= width) of the images
-    width                              only when the user asked for one
+    width                              only if the user gives one
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from .built_in import BUILT_IN
 
 
 def confirm_model(stored: str, given: str | None, where: str) -> None:
-    """Reject a model that only a file names: to build it would run whatever code the file's text
-    points to.  Built-in networks are known; another must be `given` by the user, too.
+    """Reject a model that only a file names, since building it would run code that the file
+    chooses.  A model that is not built in must also be `given` by the user.
     """
     if given is None and stored not in BUILT_IN:
         raise CanvasError(
-            f"{where} names the model '{stored}', which is code: give it with --model, and it is "
-            "imported"
+            f"{where} names the model '{stored}', which is code: give the same name as the option "
+            "model to allow its import"
         )
 
 
@@ -48,11 +48,11 @@ def load_model(
     image_size: int = 32,
     width: int | None = None,
 ) -> nn.Module:
-    """Build the network called `name` for images [channels, image_size, image_size] and
-    `classes` classes.
+    """Build the network `name` for images [channels, image_size, image_size] and `classes`
+    classes.
 
-    Raises CanvasError with one message for a name that does not exist, a module that cannot be
-    imported, and a callable that fails or returns something that is no torch.nn.Module.
+    Raises CanvasError if the name does not exist, its module cannot be imported, or the callable
+    fails or does not return a torch.nn.Module.
     """
     build, arguments = model_call(
         name, channels=channels, classes=classes, image_size=image_size, width=width
@@ -63,7 +63,8 @@ def load_model(
         raise CanvasError(f"model '{name}' cannot be built: {one_line(error)}") from error
     if not isinstance(model, nn.Module):
         raise CanvasError(
-            f"model '{name}' returned a {type(model).__name__}, it must return a torch.nn.Module"
+            f"model '{name}' returned an object of type {type(model).__name__}, "
+            "it must return a torch.nn.Module"
         )
     return model
 
@@ -71,7 +72,7 @@ def load_model(
 def model_call(
     name: str, *, channels: int, classes: int, image_size: int, width: int | None
 ) -> tuple[Callable[..., Any], dict[str, Any]]:
-    """The callable behind `name` and those of the facts that it is handed, by keyword."""
+    """The callable of `name`, and the keyword arguments that it gets."""
     build = find_model(name)
     facts: dict[str, Any] = {
         "channels": channels,
@@ -86,13 +87,13 @@ def model_call(
         facts["width"] = width
     accepted = _keyword_names(build)
     if width is not None and "width" not in accepted:
-        raise CanvasError(f"model '{name}' takes no width: leave --width out")
+        raise CanvasError(f"model '{name}' takes no width: leave the option width out")
     return build, {key: facts[key] for key in facts if key in accepted}
 
 
 def check_model(model: nn.Module, name: str, shape: Sequence[int], classes: int) -> None:
-    """Reject a network that does not map [2, *shape] to [2, classes]; the network is left as it
-    was.
+    """Raise CanvasError if a network does not map [2, *shape] to [2, classes].  The training mode
+    of the network is restored.
     """
     training = model.training
     model.eval()
@@ -143,7 +144,9 @@ def find_model(name: str) -> Any:
             raise CanvasError(f"model '{name}': module '{module_name}' has no '{attribute}'")
         target = getattr(target, part)
     if not callable(target):
-        raise CanvasError(f"model '{name}' is a {type(target).__name__}, it must be callable")
+        raise CanvasError(
+            f"model '{name}' is of type {type(target).__name__}, it must be callable"
+        )
     return target
 
 

@@ -115,10 +115,10 @@ class Placeholder(nn.Module):
 def get_placeholders(module: nn.Module, example_input: Any = None) -> dict[str, Placeholder]:
     """The placeholders of a network by their paths, in the order of its modules.
 
-    With an example (a tensor, or a tuple or dict of arguments) they learn the shape of their input
-    from one forward pass that leaves the network as it was: no gradients, no update of BatchNorm,
-    modes restored. Raises CanvasError where a module is no network, has no
-    placeholder, does not run, or a shape fits no kernel.
+    With `example_input` (a tensor, or a tuple or dict of arguments) one forward pass records the
+    input shapes.  It leaves the network unchanged: no gradients, no update of BatchNorm, modes
+    restored.  Raises CanvasError if `module` is not a network, has no placeholder or does not run,
+    or if a shape fits no kernel.
     """
     if not isinstance(module, nn.Module):
         raise CanvasError(f"a torch.nn.Module is needed, not {type(module).__name__}")
@@ -270,7 +270,7 @@ class _Process:
 
 
 def seed(number: int) -> None:
-    """Start the stream of the process seed `number` (0 <= number < 2**63) from its first draw."""
+    """Set the process seed of canvas.sample (0 <= number < 2**63) and restart its draws at 0."""
     _check_whole("seed", number)
     _Process.seed, _Process.index = number, 0
 
@@ -288,18 +288,18 @@ def sample(
     draws: str | None = None,
     norm: str = "none",
 ) -> KernelPack:
-    """A kernel for all placeholders of a network, with sizes that fill the budget.
+    """Draw a kernel for all placeholders of a network, with sizes that fill the budget.
 
-    `budget`: text such as "macs=0.5x,params=0.5x" (multiples of the layers replaced; what is not
-    named keeps 1.0x; a placeholder put in by hand counts as a dense 3x3 convolution C -> C).
-    `seed` and `index`: draw `index` of the stream of `seed`, the same on any machine; without
-    `index` the first draw that fits; without `seed` the next ones of the process seed
-    (canvas.seed).  `primitives`: "5..12" or (5, 12).  `groups`: the G of grouped primitives.
-    `require`: "reach" (see neighbours and mix all channels; the default) or "none".  `norm`:
-    "batch" puts a BatchNorm after every weight inside the kernel, as a search does.
-    `draws`: "rules" (the default) or "paper", and what changes it: "rules,free=0.2".
+    `budget`: such as "macs=0.5x,params=0.5x", relative to the replaced layers; a quantity that is
+    not named is limited to 1.0x.  A placeholder put in by hand counts as a dense 3x3 convolution
+    C -> C.  `seed` and `index`: draw number `index` of `seed`, the same on every machine.  Without
+    `index` it is the first draw that fits; without `seed` the next one of the process seed
+    (canvas.seed).  `primitives`: number of primitives, "5..12" or (5, 12).  `groups`: the value of
+    G.  `require`: "reach" (depend on neighbours and mix all channels; the default) or "none".
+    `norm`: "batch" adds a BatchNorm after every weight inside the kernel, as a search does.
+    `draws`: "rules" (the default) or "paper", with changes such as "rules,free=0.2".
 
-    Raises CanvasError for bad input and NoSolution where no kernel fits.
+    Raises CanvasError for bad input and NoSolution if no kernel fits.
     """
     if norm not in NORMS:
         raise CanvasError(f"norm is one of: {', '.join(NORMS)}, not {norm!r}")
@@ -371,11 +371,11 @@ def _check_whole(name: str, number: Any) -> None:
 def replace(module: nn.Module, kernel: KernelPack | type[nn.Module]) -> nn.Module:
     """Put a kernel into all placeholders of a network and return the network.
 
-    `kernel`: a pack or its `module`: each placeholder gets the binding of its target's name, else
-    the one with its sizes. Any other class is called as ``kernel(c, h, w)``, for placeholders put
-    in by hand.  Weights are new, drawn from torch's generator, on the device and in the dtype of
-    the network.  Warns of weights that cannot matter on the images of their layers, where these
-    have few pixels.  Raises CanvasError, and then nothing is replaced.
+    `kernel`: a pack or its `module`; each placeholder gets the binding with its target's name, or
+    else one with its sizes.  Any other class is called as ``kernel(c, h, w)``, for placeholders
+    put in by hand.  New weights are drawn from torch's generator, on the device and in the dtype
+    of the network.  Warns if a weight cannot affect the output because the image of its layer is
+    small. Raises CanvasError for bad input; then nothing is replaced.
     """
     placeholders = get_placeholders(module)
     known_targets(placeholders)

@@ -71,12 +71,13 @@ def tune(
 ) -> Tuned:
     """Search for the fastest schedule of a program's text (docs/program.md) on this machine.
 
-    `method`: as of ``canvas tune``; `trials`: schedules that are measured (None: the method's
-    number); `seconds`: for all of it (None: no limit); `log`: a file that keeps every trial and
-    is gone on from; `winograd`: whether rewrites that round more are permitted; `sketch`: the
-    text of a schedule with holes instead of all that the tuner knows.  Raises CanvasError in one
-    message where one of them is wrong or no C compiler works, NoSolution where no schedule was
-    correct.  Ctrl-C ends it at once: the KeyboardInterrupt has the best trial until then, a Tuned
+    `method`: that of ``canvas tune``; `trials`: schedules to measure (None: that of the method);
+    `seconds`: limit of the search (None: no limit); `log`: a file that stores every trial and from
+    which a search continues; `winograd`: allow Winograd, which rounds more; `sketch`: the text of
+    a schedule with holes to fill instead of the tuner's own sketches.
+
+    Raises CanvasError for bad input or if no C compiler works, and NoSolution if no schedule was
+    correct.  Ctrl-C stops at once: the KeyboardInterrupt has the best trial so far, a Tuned
     without finals (`before` and `after` are 0), as its attribute `found`.
     """
     options: dict[str, Any] = {
@@ -98,11 +99,9 @@ def tune(
             interrupt.found = _tuned(best, machine)  # type: ignore[attr-defined]
         raise
     if found["failure"] != "ok":
-        raise CanvasError(f"the winner is wrong: {found['failure']}: {found['message']}")
+        raise CanvasError(f"the fastest schedule failed: {found['failure']}: {found['message']}")
     if not found["trials"] and method != "oneshot":
-        warnings.warn(
-            "the time was too short for trials, this is the default schedule", stacklevel=3
-        )
+        warnings.warn("no trial finished in time, the default schedule is used", stacklevel=3)
     return _tuned(found, machine)
 
 

@@ -36,11 +36,10 @@ def plot_pareto(
     x: str = "latency",
     title: str = "",
 ) -> None:
-    """Write the figure of the study in `folder` to `path`, at once or not at all; its ending,
-    .svg, .png or .pdf, says as what.
+    """Plot the study in `folder` to `path`, a .svg, .png or .pdf file, completely or not at all.
 
-    `x`: latency, macs or params.  Raises CanvasError where the study cannot be read or the file
-    not be written, NoSolution (exit code 1) where nothing can be shown yet.
+    `x`: quantity of the x axis: latency, macs or params.  Raises CanvasError if the study cannot
+    be read or the file cannot be written, and NoSolution if there is nothing to show yet.
     """
     form = Path(path).suffix.lower().removeprefix(".")
     if form not in FORMS:
@@ -75,7 +74,7 @@ def read_points(study: Study, x: str) -> list[Point]:
     """The finished candidates that have both figures: baseline, controls, finds."""
     rows = [row for row in study.candidates() if row.status == "done"]
     if not rows:
-        raise NoSolution(f"nothing in the study '{study.folder}' is trained to the end yet")
+        raise NoSolution(f"no training of the study '{study.folder}' is complete yet")
     baseline = next((row for row in rows if row.kind == "baseline"), None)
     if baseline is None:
         raise NoSolution(

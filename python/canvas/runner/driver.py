@@ -67,19 +67,19 @@ def search(
     n_trials: int | None = None,
     **others: Any,
 ) -> Report:
-    """Search for kernels that replace the convolutions of `model` under `budget`, and return the
-    table.
+    """Search for kernels that replace the convolutions of `model` within `budget`, and return the
+    table of results.
 
     `model` is `resnet8`, `resnet18` or `package.module:callable`.  `data` is a name such as
     `digits-scattered` or `folder:PATH`, a torch Dataset or DataLoader, a tuple (train, test) or
-    (train, validation, test) of them, or a `canvas.data.Data`.  `budget` counts the layers
-    replaced (default `macs=0.5x`).  `time_limit` is in seconds or like "10m" and covers
-    everything.  `out` is the folder of the study (default canvas-runs/MODEL-DATA); the same call
-    goes on with what is there, `fresh` starts over.  `say` receives one line of progress at a time
-    (default: standard error); `progress` is "lines", "off", or "live" for a table on a terminal.
-    `callbacks` are called as callback(study, candidate) after every candidate; `study.stop()`
-    ends the search.  `others` are the remaining options of `canvas search --help`, with
-    underscores.
+    (train, validation, test) of them, or a `canvas.data.Data`.  `budget` limits the replaced
+    layers (default `macs=0.5x`).  `time_limit` is in seconds, or a text such as "10m", for the
+    whole search.  `out` is the folder of the study (default canvas-runs/MODEL-DATA); the same call
+    continues an interrupted search, `fresh` starts over.  `say` receives one line of progress at a
+    time (default: standard error); `progress` is "lines", "off", or "live" for a table on a
+    terminal. `callbacks` are called as callback(study, candidate) after every candidate;
+    `study.stop()` ends the search.  `others` are the remaining options of `canvas search --help`,
+    with underscores.
 
     For users of Optuna: `storage` is `out` (a folder, or sqlite:///FOLDER/study.db), `timeout` is
     `time_limit`, `n_trials` is `trials`; load_if_exists=False rejects a study that is there.

@@ -100,9 +100,9 @@ def replay(
     *,
     model: str | None = None,
 ) -> Replay:
-    """Train and time candidate `name` (baseline, a control, the index of a draw) of the study in
-    `folder` again.  `model`: the study's, which must be given where it is code of the user's.
-    Raises CanvasError with one message when there is nothing to repeat.
+    """Repeat the training and timing of candidate `name` (baseline, a control, the index of a
+    draw) of the study in `folder`.  `model`: that of the study, required if it is the user's code.
+    Raises CanvasError if there is nothing to repeat.
     """
     folder = Path(folder)
     with ExitStack() as stack:

@@ -56,8 +56,8 @@ class Damaged(CanvasError):
 
     def __init__(self, path: Path, how: str) -> None:
         super().__init__(
-            f"the study '{path}' is damaged ({printable(how[:LONGEST])}): put back a copy, or "
-            "choose another --out, or --fresh to start over"
+            f"the study '{path}' is damaged ({printable(how[:LONGEST])}): restore a copy, or "
+            "start a new study in another folder"
         )
 
 

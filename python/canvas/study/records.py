@@ -91,7 +91,7 @@ class Study(Trainings):
         if difference:
             raise CanvasError(
                 f"this is another search than the study in '{self.folder}' (now {difference}): "
-                "choose another --out, or --fresh to start over"
+                "choose another folder (out), or start over (fresh)"
             )
         with self._transaction():
             self.database.execute(
