@@ -5,8 +5,8 @@
 
 src/cost and src/autoschedule may write -1, 0, 1, 2, and the size of an array where an enum names
 it. Every other numeric constant is a row of the table. A row has a unit, a reason and an origin,
-and is used in the room that its name begins with. UNCONVERTED lists files that are not converted
-yet. Each rule is tried on planted violations first. One line `ok NAME` or `not ok NAME` per rule.
+and is used in the room that its name begins with. Each rule is tried on planted violations first.
+One line `ok NAME` or `not ok NAME` per rule.
 """
 
 import re
@@ -21,9 +21,6 @@ POLICY = "src/cost/policy.h"
 # room: what its rows begin with
 ROOMS = {"src/cost/": "COST_", "src/autoschedule/": "DEFAULT_"}
 
-# Files whose numbers are not rows yet. A file that has none left is taken off the list.
-UNCONVERTED: set[str] = set()
-
 ALLOWED = {"0", "1", "2", "0.0", "1.0", "2.0"}
 
 NUMBER = re.compile(r"(?<![\w.])(?:0[xX][\da-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\w*")
@@ -36,21 +33,13 @@ ORIGIN = re.compile(r"chosen by hand|(?:measured|derived): \S.*")
 PAGE = re.compile(r"\bdocs/[\w/.-]+\.md\b")
 
 
-def check_constants(tree: Tree, unconverted: set[str] | None = None) -> Iterator[str]:
+def check_constants(tree: Tree) -> Iterator[str]:
     """No number outside the table."""
-    listed = UNCONVERTED if unconverted is None else unconverted
     code = {path: without_text(text) for path, text in tree.items() if in_rooms(path)}
     everything = "\n".join(code.values())
     for path, text in code.items():
-        if path == POLICY:
-            continue
-        numbers = list(constants(text, everything))
-        if path in listed and not numbers:
-            yield f"{path}: its numbers are rows of the table, take it off UNCONVERTED"
-        for line, number in numbers if path not in listed else ():
+        for line, number in constants(text, everything) if path != POLICY else ():
             yield f"{path}:{line}: {number} is not a row of {POLICY}"
-    for path in sorted(listed - set(code)):
-        yield f"{path}: UNCONVERTED names a file that does not exist"
 
 
 def in_rooms(path: str) -> bool:
@@ -176,27 +165,14 @@ PLANTED: dict[str, tuple[list[Tree], Tree]] = {
 }
 
 
-def self_test_of_list() -> Iterator[str]:
-    clean, dirty = {"src/cost/a.c": "int a;\n"}, {"src/cost/a.c": "int a = 7;\n"}
-    if list(check_constants(dirty, {"src/cost/a.c"})):
-        yield "check_constants rejects a file that is listed"
-    if not list(check_constants(clean, {"src/cost/a.c"})):
-        yield "check_constants keeps a file on the list that has no number"
-    if not list(check_constants(clean, {"src/cost/b.c"})):
-        yield "check_constants keeps a file on the list that does not exist"
-
-
 def self_test(check: Callable[..., Iterator[str]]) -> Iterator[str]:
     name = check.__name__
     rejected, passed = PLANTED[name]
-    listed: tuple[set[str], ...] = (set(),) if check is check_constants else ()
     for tree in rejected:
-        if not list(check(tree, *listed)):
+        if not list(check(tree)):
             yield f"{name} lets pass the planted {tree}"
-    for violation in check(passed, *listed):
+    for violation in check(passed):
         yield f"{name} rejects what is right: {violation}"
-    if check is check_constants:
-        yield from self_test_of_list()
 
 
 def main() -> int:
