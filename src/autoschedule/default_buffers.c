@@ -8,9 +8,9 @@
  *             @Y = n, h, {w_o, w_i}/w, o, v // c
  *
  * The producer is element-wise. Its only consumer is a reduction that reads it with plain axes as
- * indices. The consumer's loops over tiles that the producer depends on are outermost, the producer
- * follows, then the other loops, such as that over panels of weights, which each tile of rows
- * reloads anyway.
+ * indices. The consumer's loops over tiles that the producer depends on are outermost. The producer
+ * follows, then the other loops. Such a loop is that over panels of weights, which each tile of
+ * rows reloads anyway.
  */
 #include <stdlib.h>
 #include <string.h>
