@@ -48,7 +48,6 @@ UNCONVERTED = {
     "src/autoschedule/default_tile_cache.c",
     "src/autoschedule/default_windows.c",
     "src/autoschedule/default_winograd.c",
-    "src/autoschedule/schedule_default.c",
     "src/autoschedule/winograd_nest.c",
     "src/autoschedule/winograd_nest.h",
 }
