@@ -1,8 +1,8 @@
 /* canvas completion: shell completion of subcommands and flags.
  *
  * The scripts are the same for ever: they hand the words of the line to `canvas completion -- WORD...`,
- * which answers from the subcommands' rows what may stand in place of the last one, a line `WORD\tHELP` each.
- * Where it answers nothing, the shell completes names of files. The Python package answers for its own
+ * which prints what may replace the last one, from the subcommands' rows, as a line `WORD\tHELP` each.
+ * If it prints nothing, the shell completes file names. The Python package prints those of its own
  * subcommands.
  */
 #include <stdio.h>

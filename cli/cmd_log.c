@@ -42,7 +42,7 @@ static void put_machine(char cell[CELL], const char *machine) {
   snprintf(cell, CELL, "%.*s", (int)strcspn(name, "\n"), name);
 }
 
-/* What a file says must not reach a terminal as it is. */
+/* Text of a file must not reach a terminal unescaped. */
 static void clean(char *text) {
   for (char *p = text; *p; p++) {
     unsigned char c = (unsigned char)*p;

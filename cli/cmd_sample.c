@@ -46,7 +46,7 @@ static bool grow(struct printed *set) {
 
 struct stream {
   canvas_targets *targets;
-  canvas_budget *budget; /* NULL: not asked */
+  canvas_budget *budget; /* NULL: no budget */
   canvas_sampler *sampler;
   int64_t start, count;
   canvas_solve_options solving;
@@ -192,7 +192,7 @@ static int try_index(struct arguments *a, struct stream *s, int64_t index) {
   return answer;
 }
 
-/* Said with -v, and where the stream is shorter than what was asked for. */
+/* Said with -v, and where the stream is shorter than requested. */
 static void summarize(const struct stream *s) {
   bool all = (int64_t)s->printed.count == s->count;
   if (all && !s->verbose) return;

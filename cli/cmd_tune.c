@@ -15,8 +15,8 @@ struct tune {
   struct text sketch;
   int64_t points;
   bool line;          /* progress stands on a line without its end */
-  bool told;          /* ... of damaged lines of the log */
-  char *const *names; /* of programs that take turns; or NULL */
+  bool told;          /* damaged lines of the log were reported */
+  char *const *names; /* of programs that share a budget; or NULL */
 };
 
 /* ---- Ctrl-C ---------------------------------------------------------------------------------- */
@@ -198,7 +198,7 @@ static void print_json(const struct outcome *o) {
   canvas_string_free(schedule);
 }
 
-/* What was left out of the log is told once. */
+/* Damaged lines of the log are reported once. */
 static void tell_damaged(struct tune *t, const canvas_tuned *tuned) {
   if (tuned->damaged && !t->told)
     report_note("%.500s: %" PRId64 " damaged %s left out, 'canvas log show' prints the reasons",
@@ -368,7 +368,7 @@ static int tune_file(struct arguments *a, struct tune *t) {
   int answer = option_given(a, "--together") ? tune_together(a, t)
                                              : programs_each(a, a->operand[0], tune_program, t);
   if (answer == EXIT_BAD || !o->log || option_given(a, "--space")) return answer;
-  /* After Ctrl-C it only says that the network was not timed. */
+  /* After Ctrl-C it only reports that the network was not timed. */
   int network = network_finals(a, &how);
   return network == EXIT_OK ? answer : network;
 }

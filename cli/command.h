@@ -1,4 +1,4 @@
-/* A subcommand of the canvas command is one row: what it takes, what it says, what it does.
+/* A subcommand of the canvas command is one row: arguments, help and function.
  *
  * Help, parsing and the list of subcommands come from the rows; a subcommand's file is cmd_<subcommand>.c. Everything a
  * subcommand prints goes to stdout through stdio; canvas_main checks at the end that it arrived.
@@ -26,7 +26,7 @@ struct command {
   const char *operands;               /* "FILE", "A B", "bash|zsh|fish" or "" */
   int least, most;                    /* how many operands */
   const char *summary;                /* one line of `canvas help` */
-  const char *details;                /* what `canvas help NAME` says below; may be "" */
+  const char *details;                /* the text below the summary in `canvas help NAME`; may be "" */
   const char *example;                /* a line for a shell that runs in an empty folder */
   struct option options[OPTIONS_MAX]; /* up to the first without a flag */
   bool takes_rest;                    /* what follows `--` is left as it is */
@@ -35,7 +35,7 @@ struct command {
 
 struct arguments {
   const struct command *command;
-  const struct command *const *commands; /* all of them, for what tells of others */
+  const struct command *const *commands; /* all subcommands, for those that list them */
   canvas_context *ctx;
   const char *operand[OPERANDS_MAX]; /* NULL where absent */
   const char *value[OPTIONS_MAX];    /* NULL where not given; a switch that is given has "" */
@@ -59,7 +59,7 @@ const struct command *command_find(const struct command *const *commands, const 
 /* "unknown subcommand ...", with a subcommand that is meant perhaps. */
 int reject_subcommand(const struct command *const *commands, const char *subcommand);
 void print_usage(const struct command *c);   /* "canvas check FILE", "canvas help [NAME] [FLAGS]" */
-void print_command(const struct command *c); /* what `canvas help NAME` says */
+void print_command(const struct command *c); /* prints the text of `canvas help NAME` */
 
 /* ---- options (arguments.c) ----------------------------------------------------------------- */
 
@@ -100,8 +100,8 @@ canvas_program *text_program(struct arguments *a, const struct text *text);
 bool text_is_program(const struct text *t); /* not a kernel or a pack, to judge by how it begins */
 bool text_is_network(const struct text *t);
 
-/* Calls `visit` for every kernel or pack of the text, or file; stops where it answers other than EXIT_OK or
- * EXIT_NONE. EXIT_NONE only if every visit answered that. With `data` for the subcommand. */
+/* Calls `visit` for every kernel or pack of the text, or file; stops where it returns other than EXIT_OK or
+ * EXIT_NONE. EXIT_NONE only if every visit returned that. With `data` for the subcommand. */
 int text_each(struct arguments *a, const struct text *text,
               int (*visit)(struct arguments *a, canvas_pack *pack, void *data), void *data);
 int file_each(struct arguments *a, const char *file,
@@ -137,7 +137,7 @@ struct program_item {
 typedef int program_visit(struct arguments *a, const struct program_item *item, void *data);
 
 /* Calls `visit` for the program of a file, for those that --at, --target and -N make of its kernels, or for those
- * that a network calls after all passes; stops at EXIT_BAD, and answers EXIT_NONE if any visit did. */
+ * that a network calls after all passes; stops at EXIT_BAD, and returns EXIT_NONE if any visit did. */
 int programs_each(struct arguments *a, const char *file, program_visit *visit, void *data);
 
 /* The word here, or a machine's file. NULL after an error message. */
@@ -157,7 +157,7 @@ struct bound_item {
 bool bound_read(struct arguments *a, const char *file, const canvas_program *program,
                 const canvas_machine *machine, struct bound_item *out);
 /* Of --log, --schedule and --set what is given, or the default; every loop has its number. `tuned`, of --log, is
- * asked for `given`; `program` is what edits that the command line wants made of it, or the same. */
+ * looked up for `given`; `program` is what edits that the command line wants made of it, or the same. */
 struct tuned;
 bool bound_chosen(struct arguments *a, const canvas_program *given, const canvas_program *program,
                   const canvas_machine *machine, const struct tuned *tuned, struct bound_item *out);
@@ -167,10 +167,10 @@ void warnings_print(const canvas_bound *bound, FILE *to);
 
 /* ---- tuning logs (tuned.c) ------------------------------------------------------------------- */
 
-/* The log of a file; a note says how many lines are damaged. NULL after an error message. */
+/* The log of a file; a note reports how many lines are damaged. NULL after an error message. */
 canvas_log *log_of_file(struct arguments *a, const char *file);
 
-/* What --log says, and where records have to be from. */
+/* The log file, and the machine that records must be from. */
 struct tuned {
   const char *file;
   canvas_log *log; /* NULL: without --log */
@@ -186,7 +186,7 @@ void tuned_close(struct tuned *t);
 /* A note for each program whose best records cannot be used. */
 void note_refused(const char *file, const canvas_log_task *tasks, int count);
 void tuned_note_refused(const struct tuned *t);
-/* The best record for the program, bound; NULL after a note that says why there is none. */
+/* The best record for the program, bound; NULL after a note with the reason that there is none. */
 canvas_bound *tuned_best(struct arguments *a, const struct tuned *t, const canvas_program *program);
 
 /* ---- tuned networks (network_finals.c) ------------------------------------------------------- */
@@ -199,7 +199,7 @@ struct tuning {
   bool (*stopped)(void); /* by Ctrl-C */
 };
 /* Of the operand, where it is a network: its schedules in the log are timed in it beside the default ones, and where these
- * are faster the log says so. The exit status. */
+ * are faster the log records it. The exit status. */
 int network_finals(struct arguments *a, const struct tuning *how);
 
 /* ---- messages (messages.c) ----------------------------------------------------------------- */
@@ -216,7 +216,7 @@ int report_error(const char *format, ...) MESSAGE_LIKE(1, 2);
 bool names_operator(const char *word);
 /* "note: ..." on stderr, in the same way. */
 void report_note(const char *format, ...) MESSAGE_LIKE(1, 2);
-/* The context's error message after the name of what it is about; answers the exit status. */
+/* The context's error message after the name of what it is about; returns the exit status. */
 int report_status(struct arguments *a, const char *about, canvas_status status);
 /* The same for a kernel, whose name stands in front unless the error message has it. */
 int report_kernel(struct arguments *a, const canvas_kernel *kernel, canvas_status status);

@@ -13,7 +13,7 @@
 enum { SAMPLES = 30 };
 
 #define SAMPLE    20e-6 /* seconds that a sample takes at least */
-#define ALL       1.0   /* ... and all of them about */
+#define ALL       1.0   /* share of all comparisons, approximately */
 #define TOLERANCE 1e-4  /* of the largest element of an output */
 
 struct job {
@@ -95,7 +95,7 @@ static struct timing time_of(struct job *j, int call, double seconds) {
                          count};
 }
 
-/* ---- told ----------------------------------------------------------------------------------------- */
+/* ---- reports ---- */
 
 static int64_t flops_of(const struct job *j) {
   int64_t flops = 0;

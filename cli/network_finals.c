@@ -3,8 +3,8 @@
  *
  * A program that is run again and again finds its data in the caches; as a call of a network it finds what the call
  * before has left there, and its weights seldom. So a schedule that won its trials may lose there. Both
- * networks are compiled and run by turns, call by call; where the default schedule is the faster one the log gets a
- * record that says so.
+ * networks are compiled and run interleaved, call by call; where the default schedule is the faster one the log gets a
+ * record of it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 enum { DEFAULT, TUNED, SIDES, LEAST_ROUNDS = 5, MOST_ROUNDS = 31 };
 
 #define SHARE 0.1 /* of the time of the search may be for all rounds, ... */
-#define LONG  3.0 /* ... and so many seconds where it has no limit */
+#define LONG  3.0 /* seconds, if there is no time limit */
 
 /* A program of the network: the seconds of all of its calls, in each round. */
 struct finalist {
@@ -105,7 +105,7 @@ static bool make_tensors(struct network_finals *f) {
          tensors_fill(f->network, CANVAS_WEIGHT, 1, &f->weights);
 }
 
-/* ---- by turns ------------------------------------------------------------------------------- */
+/* ---- interleaved runs ---- */
 
 /* The first of two runs brings back what the other network has put out of the caches. */
 static canvas_status turn(struct network_finals *f, int side, int round) {
@@ -190,7 +190,7 @@ static canvas_status log_all(const struct network_finals *f) {
   return status;
 }
 
-/* ---- told ----------------------------------------------------------------------------------- */
+/* ---- reports ---- */
 
 static void print_time(double seconds) {
   const struct time_unit *unit = time_unit_of(seconds);

@@ -13,10 +13,10 @@
  * status is CANVAS_OK, otherwise it leaves one error message in the context. Reading an object does not change it:
  * threads may share objects, each with its own context. There is no global state. `_free` and `_close` accept NULL.
  *
- * Arguments: a pointer may be NULL only where its function says so; a context never is. Otherwise NULL, an
+ * Arguments: a pointer may be NULL only where its function allows it; a context never is. Otherwise NULL, an
  * out-of-range index, a negative count and an invalid enum value return CANVAS_BAD_INPUT. A function without a
  * status returns NULL, 0 or a zeroed struct for them and writes nothing; texts of a struct may therefore be NULL.
- * Array lengths cannot be checked: an array must have as many elements as its count or its tensor says.
+ * Array lengths cannot be checked: an array must have as many elements as its count or its tensor has.
  *
  * Memory: a function that runs out of memory frees what it allocated. It returns CANVAS_IO with the message "out of
  * memory: N bytes could not be had", or, without a status, NULL or a zeroed struct. Its arguments are unchanged and
@@ -47,7 +47,7 @@ extern "C" {
 typedef enum canvas_status {
   CANVAS_OK,
   CANVAS_NONE,      /* no result: no solution, a skipped draw, the end of a text */
-  CANVAS_BAD_INPUT, /* the message says what is wrong and where */
+  CANVAS_BAD_INPUT, /* the message states what is wrong and where */
   CANVAS_IO         /* an unreadable file, out of memory, or a work limit */
 } canvas_status;
 
@@ -186,7 +186,7 @@ canvas_status canvas_sampler_new(canvas_context *ctx, const canvas_targets *targ
                                  const char *options, size_t length, uint64_t seed,
                                  canvas_sampler **out);
 void canvas_sampler_free(canvas_sampler *sampler);
-/* Draw kernel `index`, and its G. CANVAS_NONE: this index gives no kernel, the message says why its
+/* Draw kernel `index`, and its G. CANVAS_NONE: this index gives no kernel, the message states why its
  * attempts failed. A sampler must not be used by two threads at once. */
 canvas_status canvas_sampler_draw(canvas_context *ctx, canvas_sampler *sampler, uint64_t index,
                                   canvas_kernel **out, int64_t *groups);
@@ -403,7 +403,7 @@ canvas_status canvas_program_count_json(canvas_context *ctx, const canvas_progra
  * `turn P w as PT`, `merge axes`, `normalize conditions`, `border Y`, `type X bf16`, `winograd Y 4` (docs/program.md).
  * All but the last two keep the values up to the order of sums; `border` keeps those of finite numbers, `reciprocal`
  * keeps them up to one rounding.
- * CANVAS_BAD_INPUT: the edit is not allowed; the message says why, with line and column. */
+ * CANVAS_BAD_INPUT: the edit is not allowed; the message states why, with line and column. */
 canvas_status canvas_program_edit(canvas_context *ctx, const canvas_program *program,
                                   const char *edit, size_t length, canvas_program **out);
 
@@ -770,7 +770,7 @@ canvas_status canvas_tune(canvas_context *ctx, const canvas_program *program,
 /* Tune several programs within one budget: trials and seconds of the options are for all together
  * and go where they are expected to save most; program i runs weights[i] times (0 to 1e18; NULL:
  * once). out[i] and tuned[i] are as of canvas_tune; if no schedule of a program was correct, out[i]
- * is NULL and tuned[i].verdict says why. */
+ * is NULL and tuned[i].verdict states why. */
 canvas_status canvas_tune_many(canvas_context *ctx, const canvas_program *const *programs,
                                const double *weights, int count, const canvas_machine *machine,
                                const canvas_tune_options *options, canvas_bound **out,
@@ -841,13 +841,13 @@ typedef struct canvas_log_place {
 /* Find the fastest usable record of the program that meets the conditions, neither failed nor
  * screened. If no search completed its finals, it is the fastest trial, however it was compiled. A
  * record of canvas_log_add_network replaces all that were measured before it. Records whose edits
- * or schedule do not fit the program are skipped. CANVAS_NONE: there is none, and the message says
+ * or schedule do not fit the program are skipped. CANVAS_NONE: there is none, and the message states
  * what the log has. */
 canvas_status canvas_log_best(canvas_context *ctx, const canvas_log *log,
                               const canvas_program *program, const canvas_log_place *place,
                               int *record);
 /* Bind that record: *out owns its program, after the edits of the record, and its schedule.
- * Whatever the record says, *out computes the program, except for the order of sums, products with
+ * Whatever the record contains, *out computes the program, except for the order of sums, products with
  * a proved reciprocal instead of quotients, and Winograd where the place allows it. Edits that
  * change values, and buffers of many times the memory of the program's tensors, are rejected. */
 typedef struct canvas_log_taken {

@@ -22,7 +22,7 @@
  *    short window, whether rows share what they load. For each candidate the formula (default_cycles.c)
  *    estimates the cycles of one step of the reduction,
  *
- *      max(arithmetic, load ports, latency of the sum, bytes from L2)  +  a part of the bytes  +  gathers
+ *      max(arithmetic, load ports, latency of additions, bytes from L2)  +  a part of the bytes  +  gathers
  *
  *    and of the stage, tiles * (steps * step + stores) + packing + waiting for panels that exceed L2. A few
  *    likely tiles give a bound first; a candidate whose arithmetic alone exceeds it is skipped. The cheapest
@@ -32,7 +32,7 @@
  *    long axes. Around the tile: cache blocks, that is panels of weights that stay in L2 for all rows, or the
  *    reverse. A long reduction is K-blocked where tiles share what a block reads (default_k_blocks.c).
  *
- * 5. Layouts. Intermediates may have the vector axis innermost, or the layout that the program says. Where that
+ * 5. Layouts. Intermediates may have the vector axis innermost, or the layout of the program. Where that
  *    makes a difference, edits and plan are made for both, and the cheaper one wins.
  *
  * 6. Loops (default_nest.c) are written from the plan, with prefetches of image rows that miss L2
@@ -140,7 +140,7 @@ int default_find_inside_share(struct default_facts *f);
 /* default_phases.c */
 /* Sets `period`. */
 void default_find_phases(struct default_facts *f);
-/* The condition only says which remainder of a periodic axis it is for. */
+/* The condition only selects a remainder of a periodic axis. */
 bool default_is_phase(const struct default_facts *f, int condition);
 /* Adds the index, a quotient by a period, to the load. False if it is none. */
 bool default_phase_index(const struct default_facts *f, int expr, int64_t stride,
@@ -256,7 +256,7 @@ struct default_plan {
 /* Search options. Both layouts are tried; the cheaper plan is used. */
 struct default_mode {
   bool pack;           /* operands may be packed */
-  bool program_layout; /* intermediates keep the layout that the program says */
+  bool program_layout; /* intermediates keep the layout of the program */
   const struct default_constraint *constraint; /* or NULL */
   bool *
       layout_matters; /* set where the layout makes a difference, so that both are tried; or NULL */

@@ -134,7 +134,7 @@ static bool is_contiguous_along(const struct default_facts *f, int axis) {
   return depends && !f->truncated && !(f->guarded >> axis & 1) && f->t->axes[axis].low < 0;
 }
 
-/* A rough estimate of a stage with partial sums: each vector once, then the sum of its lanes. */
+/* An approximate estimate of a stage with partial sums: each vector once, then the sum of its lanes. */
 static double partial_cycles(const struct default_facts *f, int64_t sums, int lanes) {
   double vectors = (double)f->reduction / (double)(sums < lanes ? sums : lanes);
   double work = f->loads > f->operations ? f->loads : f->operations;

@@ -62,7 +62,7 @@ static int only_producer(const struct program *p, int stage) {
   return found;
 }
 
-/* The stage is Y_M: a sum of products of two loads of stages, the image's and the weights'. */
+/* The stage is Y_M: a contraction of two loads of stages, the image's and the weights'. */
 static bool is_product(const struct program *p, int stage, struct winograd_axes *w) {
   const struct program_tensor *t = &p->tensors.data[stage];
   if (t->is_input || t->reducer != REDUCE_SUM) return false;
@@ -348,7 +348,7 @@ static void put_image(struct maker *m) {
 }
 
 /* The weights exceed L2 and serve few tiles, so they come from beyond L2. They are prefetched: some
- * iterations of the reduction ahead with wide vectors, else panel by panel. */
+ * iterations of the reduction in advance with wide vectors, else panel by panel. */
 static bool is_streamed(const struct maker *m) {
   return winograd_weights(m->w) > m->l2 && winograd_tiles(m->w) <= DEFAULT_WINOGRAD_PANEL_TILES;
 }

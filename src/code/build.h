@@ -1,4 +1,4 @@
-/* A bound schedule -> the tree of code.h, as the schedule says it; the passes of pipeline.h follow.
+/* A bound schedule -> the tree of code.h, as the schedule orders it; the passes of pipeline.h follow.
  * build_parts.h lists the files that build it. */
 #ifndef CANVAS_CODE_BUILD_H
 #define CANVAS_CODE_BUILD_H

@@ -4,7 +4,7 @@
  * code_verify.c checks it, and src/emit prints it as C. `canvas compile FILE --after PASS -o -`
  * shows the tree after a pass.
  *
- *     build                 loops, guards, buffers and statements as the schedule says
+ *     build                 loops, guards, buffers and statements in the order of the schedule
  *     simplify              code_simplify.c: drops statements without effect, loops of one trip
  *     partition-loops       code_borders.c: splits loops where an index condition changes its value
  *     drop-dead-code        code_dead.c: drops assignments to variables that nobody reads

@@ -408,7 +408,7 @@ static int variable_of(struct finder *f, const char *name) {
   return code_variable(f->c, name, CODE_NAME, code_type(CODE_INDEX, 1), 1);
 }
 
-/* The variable of the wish, or wish2, ..., that nothing in the loop declares: loops of which none
+/* The variable named by the hint, or hint2, and so on, that nothing in the loop declares: loops of which none
  * stands in the other share it. */
 static int choose_name(struct finder *f, int loop, const struct form *a) {
   struct buf wish = {0};

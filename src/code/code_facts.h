@@ -52,7 +52,7 @@ struct fact_comparison {
 void facts_open(struct facts *f, const struct code *c);
 void facts_close(struct facts *f);
 
-/* All values of an index; not known of one that is computed otherwise than code.h can tell. */
+/* All values of an index; not known of one that is computed in a way that code.h does not know. */
 struct fact_range facts_range(const struct facts *f, int expr);
 /* sum + coef*term, where no part of it passes 2^62. */
 struct fact_range fact_range_add(struct fact_range sum, struct fact_range term, int64_t coef);

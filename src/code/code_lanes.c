@@ -76,7 +76,7 @@ static int contiguous_until(struct lanes *l, int expr, int end) {
   return code_first_lanes(l->c, code_element(l->c, e.variable, first), l->count, end);
 }
 
-/* ---- lanes that a border leaves ---- */
+/* ---- lanes inside a padding boundary ---- */
 
 /* Lanes first .. end-1; -1: from 0 on, up to the last. */
 struct interval {
@@ -134,7 +134,7 @@ static int at_first(struct code *c, int expr, void *data) {
   return e->op == CODE_VARIABLE && e->variable == by[0] ? by[1] : expr;
 }
 
-/* What lies inside of a border, and 0 beyond it. */
+/* The lanes inside a padding boundary, and 0 in the others. */
 static int bordered(struct lanes *l, const struct code_expr *e) {
   const struct code_expr load = *expr_at(l, e->arg[1]), *zero = expr_at(l, e->arg[2]);
   struct interval i = {-1, l->part};
@@ -186,7 +186,7 @@ static int loaded(struct lanes *l, int expr) {
   return code_permuted(l->c, expr, l->counter, l->count);
 }
 
-/* All lanes at once; itself where they are the same; -1 where that cannot be said. */
+/* All lanes at once; itself where they are the same; -1 where that is not known. */
 static int vector_of(struct lanes *l, int expr) {
   const struct code_expr e = *expr_at(l, expr);
   if (!code_mentions(l->c, expr, l->counter)) return expr;

@@ -46,7 +46,7 @@ static bool is_constant(const struct code *c, int expr, int64_t *value) {
   return true;
 }
 
-/* `counter` says which lane is set, -1: `p` does. */
+/* `counter` is the lane that is set; -1: `p` has it. */
 static bool sets_lane(const struct pieces *x, const struct code_statement *s, int counter,
                       struct piece *p) {
   if (s->kind != CODE_ASSIGN || s->how != CODE_SET) return false;

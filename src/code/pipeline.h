@@ -1,7 +1,7 @@
 /* From a bound schedule to finished code: the tree is built, then the passes of one table run in
  * order.
  *
- * code.h says what each pass does. A build with CANVAS_VERIFY_PASSES (tests,
+ * code.h lists what each pass does. A build with CANVAS_VERIFY_PASSES (tests,
  * CMAKE_BUILD_TYPE=Debug) verifies the tree after each pass and names the pass in the message;
  * every build verifies the finished tree.
  */

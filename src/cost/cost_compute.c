@@ -302,7 +302,7 @@ static bool is_alone(const struct counted *c) {
 }
 
 /* Cycles of the dependent additions of a reduction. Accumulators in memory are stored and loaded
- * for each addition. Short reductions overlap, as far as the processor looks ahead. */
+ * for each addition. Short reductions overlap, as far as the processor executes out of order. */
 static double chain(const struct counted *c) {
   const struct nest *n = c->n;
   double sums = 1, between = 1;

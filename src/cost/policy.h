@@ -5,10 +5,10 @@
  *     POLICY_REAL(NAME, value, unit, reason, origin);   a double
  *
  * A name begins with COST_ or DEFAULT_: the room that uses it. The unit follows the number in a
- * sentence: "0.25 cycles per byte". The reason says what the number means. The origin is one of
+ * sentence: "0.25 cycles per byte". The reason states what the number means. The origin is one of
  *
  *     "measured: WHERE"   a page of docs/, or `git COMMIT`, whose message has the measurement
- *     "derived: HOW"      arithmetic, or what the hardware or the C language says
+ *     "derived: HOW"      arithmetic, or a fact of the hardware or the C language
  *     "chosen by hand"    neither is known
  *
  * What a machine has (sizes of caches, registers) is a field of its text: bind/machine.h. What one

@@ -1,5 +1,5 @@
 /* Text of finished code (code/pipeline.h): printers of a tree of statements, one for each language.
- * print_c.h says which files print C.
+ * print_c.h lists the files that print C.
  *
  * The C that is written compiles alone with `cc -O2 -c`, without warnings, with gcc and clang, with
  * or without -fopenmp. One function:

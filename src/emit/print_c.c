@@ -283,7 +283,7 @@ int64_t print_bytes_of(const struct code_variable *v) {
   return (v->count * v->type.lanes * bytes[v->type.element] + 63) / 64 * 64;
 }
 
-/* float *P = aligned_alloc(64, 4096); `missing` says whether any of them is */
+/* float *P = aligned_alloc(64, 4096); `missing` is whether any of them is NULL */
 static void put_allocations(struct printer *p, const struct code_statement *s, int depth,
                             struct buf *missing, struct buf *out) {
   struct buf text = {0};
