@@ -23,11 +23,11 @@ struct arguments;
 
 struct command {
   const char *subcommand;
-  const char *operands;               /* "FILE", "A B", "bash|zsh|fish" or "" */
-  int least, most;                    /* how many operands */
-  const char *summary;                /* one line of `canvas help` */
-  const char *details;                /* the text below the summary in `canvas help NAME`; may be "" */
-  const char *example;                /* a line for a shell that runs in an empty folder */
+  const char *operands; /* "FILE", "A B", "bash|zsh|fish" or "" */
+  int least, most;      /* how many operands */
+  const char *summary;  /* one line of `canvas help` */
+  const char *details;  /* the text below the summary in `canvas help NAME`; may be "" */
+  const char *example;  /* a line for a shell that runs in an empty folder */
   struct option options[OPTIONS_MAX]; /* up to the first without a flag */
   bool takes_rest;                    /* what follows `--` is left as it is */
   int (*run)(struct arguments *a); /* the exit status; NULL: a subcommand of the Python package */

@@ -255,8 +255,8 @@ struct default_plan {
 
 /* Search options. Both layouts are tried; the cheaper plan is used. */
 struct default_mode {
-  bool pack;           /* operands may be packed */
-  bool program_layout; /* intermediates keep the layout of the program */
+  bool pack;                                   /* operands may be packed */
+  bool program_layout;                         /* intermediates keep the layout of the program */
   const struct default_constraint *constraint; /* or NULL */
   bool *
       layout_matters; /* set where the layout makes a difference, so that both are tried; or NULL */
