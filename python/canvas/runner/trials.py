@@ -1,6 +1,6 @@
 """The trials of a search: what was asked for is measured, trained to its rung, pruned.
 
-    ask (next_item.py) --> [child: check, measure, train, score] --> waiting at a rung, done, pruned
+   ask (next_item.py) --> [child: check, measure, train, score] --> waiting at a rung, done, pruned
    one item after another        several at a time
 
 The baseline and the controls are trained to the last rung, as the best finds are.
