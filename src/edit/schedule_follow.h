@@ -4,9 +4,9 @@
  *   cache Y as CC         CC takes the place of Y; the copy Y gets own loops after it
  *   cache X in Y as XC    XC goes to the root before Y. If Y's loops compute X, X moves to the root
  *                         first
- * pack W as WP          WP goes to the root before its first consumer inline P              P goes
- * away. If P reduces, its copy Y takes the loops of P; if they do not
- *                         fit, Y keeps its loops and gets the reduction loops of P inside
+ *   pack W as WP          WP goes to the root before its first consumer
+ *   inline P              P goes away. If P reduces, its copy Y takes the loops of P; if they do
+ *                         not fit, Y keeps its loops and gets the reduction loops of P inside
  *   rfactor Y k 16 as YP  YP takes the place of Y, with a loop of 16 lanes inside k. Y, which adds
  *                         the lanes, goes behind the reduction loops. Both lane loops are vector
  *                         loops unless a loop around or inside forbids it

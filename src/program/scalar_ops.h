@@ -14,17 +14,19 @@
 
 /* clang-format off */
 
-/* PX_ADD, and EXP_V16 of vectors in C |       in programs |       |         enum px_binding: how it
- * is written |       |         |        operands |       |         |        |  enum px_sorts: of
- * operands and result |       |         |        |  |        operations that it counts as, of
- * values |       |         |        |  |        |  the interpreter, of indices or conditions a, b |
- * |         |        |  |        |  |                  ... of values |       |         |        |
- * |        |  |                  |               enum px_error: an error of |       |         |
- * |  |        |  |                  |               |         operands, in the result |       |
- * |        |  |        |  |                  |               |         its slope at most |       |
- * |        |  |        |  |                  |               |         |    the result's own |
- * |         |        |  |        |  |                  |               |         |    rounding:
- * enum px_units */
+/*  PX_ADD, and EXP_V16 of vectors in C
+ *  |       in programs
+ *  |       |         enum px_binding: how it is written
+ *  |       |         |        operands
+ *  |       |         |        |  enum px_sorts: of operands and result
+ *  |       |         |        |  |        operations that it counts as, of values
+ *  |       |         |        |  |        |  the interpreter, of indices or conditions a, b
+ *  |       |         |        |  |        |  |                  the interpreter, of values
+ *  |       |         |        |  |        |  |                  |               enum px_error: an error of
+ *  |       |         |        |  |        |  |                  |               |         operands, in the result
+ *  |       |         |        |  |        |  |                  |               |         its slope at most
+ *  |       |         |        |  |        |  |                  |               |         |    the result's own
+ *  |       |         |        |  |        |  |                  |               |         |    rounding: enum px_units */
 #define SCALAR_OPS(X) \
   X(ADD,    "+",     ADD,     2, NUMBERS, 1, a + b,             a + b,          SUM,      0,   NEAREST) \
   X(SUB,    "-",     ADD,     2, NUMBERS, 1, a - b,             a - b,          SUM,      0,   NEAREST) \
