@@ -229,22 +229,6 @@ static canvas_status read_border(struct edit *e) {
   return read_new_name(&e->lx, &e->change);
 }
 
-/* Parses the second word of `merge axes` and `normalize conditions`, which edit the whole
- * program. */
-static canvas_status read_whole(struct edit *e, enum change_kind kind, const char *of) {
-  e->change.kind = kind;
-  e->change.tensor = -1;
-  return lexer_expect(&e->lx, of, "after what is done to all of them");
-}
-
-static canvas_status read_merge(struct edit *e) {
-  return read_whole(e, CHANGE_MERGE, "axes");
-}
-
-static canvas_status read_normalize(struct edit *e) {
-  return read_whole(e, CHANGE_NORMALIZE, "conditions");
-}
-
 static canvas_status read_outlined(struct edit *e) {
   return read_outline(&e->lx, &e->change, CHANGE_OUTLINE, false);
 }
@@ -274,9 +258,30 @@ static const struct row {
             {"overlap", read_overlap},       {"winograd", read_winograd},
             {"outline", read_outlined},      {"columns", read_columns},
             {"reciprocal", read_reciprocal}, {"straight", read_straightened},
-            {"turn", read_transposed},       {"merge", read_merge},
-            {"normalize", read_normalize}};
+            {"turn", read_transposed}};
 enum { ROWS = sizeof rows / sizeof *rows };
+
+/* Edits of the whole program, of two words. */
+static const struct whole_row {
+  const char *word, *of;
+  struct program *(*edit)(const struct program *p);
+} whole_rows[] = {{"merge", "axes", program_merge_axes},
+                  {"normalize", "conditions", program_normalize_conditions}};
+enum { WHOLE_ROWS = sizeof whole_rows / sizeof *whole_rows };
+
+static canvas_status read_whole(struct edit *e) {
+  for (int i = 0; i < WHOLE_ROWS; i++) {
+    if (!lexer_accept(&e->lx, whole_rows[i].word)) continue;
+    e->change.kind = CHANGE_WHOLE;
+    e->change.tensor = -1;
+    e->change.edit_whole = whole_rows[i].edit;
+    return lexer_expect(&e->lx, whole_rows[i].of, "after what is done to all of them");
+  }
+  return lexer_unexpected(&e->lx,
+                          "an edit (cache, pack, inline, type, rfactor, border, overlap, "
+                          "winograd, outline, columns, reciprocal, straight, turn, merge or "
+                          "normalize)");
+}
 
 static canvas_status read_edit(struct edit *e) {
   struct lexer *lx = &e->lx;
@@ -284,18 +289,13 @@ static canvas_status read_edit(struct edit *e) {
   lexer_skip_newlines(lx);
   const char *start = lx->token.start;
   while (row < ROWS && !lexer_accept(lx, rows[row].word)) row++;
-  if (row == ROWS)
-    return lexer_unexpected(lx,
-                            "an edit (cache, pack, inline, type, rfactor, border, overlap, "
-                            "winograd, outline, columns, reciprocal, straight, turn, merge or "
-                            "normalize)");
-  TRY(rows[row].read(e));
+  TRY(row < ROWS ? rows[row].read(e) : read_whole(e));
   const char *end = lx->token.start, *comment = memchr(start, '#', (size_t)(end - start));
   if (comment) end = comment;
   while (end > start && (end[-1] == ' ' || end[-1] == '\t' || end[-1] == '\r')) end--;
   lexer_skip_newlines(lx);
   if (lx->token.kind != TOKEN_END) return lexer_unexpected(lx, "the end of the edit");
-  if (e->change.kind != CHANGE_MERGE && e->change.kind != CHANGE_NORMALIZE)
+  if (e->change.kind != CHANGE_WHOLE)
     e->change.text = arena_strndup(&e->change.to->arena, start, (size_t)(end - start));
   return CANVAS_OK;
 }

@@ -427,18 +427,17 @@ void program_rebuild(struct change *c) {
     program_output(c->to, c->number[c->from->outputs.data[i]]);
 }
 
-/* Edits of the whole program, which other files make. */
-static struct program *made_elsewhere(struct change *c) {
+/* Makes an edit of the whole program, which other files do. */
+static struct program *edit_whole(struct change *c) {
   program_free(c->to);
-  c->to =
-      c->kind == CHANGE_MERGE ? program_merge_axes(c->from) : program_normalize_conditions(c->from);
+  c->to = c->edit_whole(c->from);
   change_close(c);
   return c->to;
 }
 
 struct program *change_make(struct change *c) {
   struct buf text = {0};
-  if (c->kind == CHANGE_MERGE || c->kind == CHANGE_NORMALIZE) return made_elsewhere(c);
+  if (c->kind == CHANGE_WHOLE) return edit_whole(c);
   program_rebuild(c);
   if (!c->text) change_print(c, &text);
   program_note_edit(c->to, c->from, c->text ? c->text : text.text);

@@ -22,8 +22,7 @@ enum change_kind {
   CHANGE_STRAIGHT,
   CHANGE_TRANSPOSE,
   CHANGE_WINOGRAD,
-  CHANGE_MERGE,
-  CHANGE_NORMALIZE
+  CHANGE_WHOLE
 };
 
 /* One axis of the stage that `outline` adds: an axis of the consumer, or two of them combined into
@@ -85,6 +84,8 @@ struct change {
   int *number;                    /* by tensor of `from`: its index in `to` */
   int new_stage;                  /* index in `to` of the stage that the edit adds; -1: not yet */
   bool redirected; /* in the stage being built, loads of `tensor` go to `new_stage` */
+  /* WHOLE: the edited program, not verified; NULL: the edit changes nothing */
+  struct program *(*edit_whole)(const struct program *p);
 };
 
 /* program_edit.c: parses the text of an edit; `to` stays empty. Close the change even on
