@@ -67,6 +67,7 @@
 
 #include "bind/loop_tree.h"
 #include "cost/policy.h"
+#include "program/program_uses.h"
 
 enum { DEFAULT_LOADS = 12 };
 
@@ -298,6 +299,7 @@ struct default_plans {
   int constrained; /* the stage that the constraint is about; -1 */
   const struct machine *machine;
   struct default_mode mode;
+  struct program_uses uses; /* of `p` */
   struct default_layout *layout;
   struct default_plan *plan;
   struct default_shared *shared;

@@ -55,20 +55,13 @@ int default_loads_as_is(const struct program *p, int expr, int tensor, int *axis
   return count + 1;
 }
 
-static bool loads(const struct program *p, int expr, int tensor) {
-  const struct px_node *n = &p->nodes.data[expr];
-  for (int i = 0; i < PX_ARGS; i++)
-    if (n->arg[i] >= 0 && loads(p, n->arg[i], tensor)) return true;
-  return n->op == PX_LOAD && n->tensor == tensor;
-}
-
 int default_only_consumer(const struct default_plans *all, int stage) {
-  const struct program *p = all->p;
+  const struct program_use_list *consumers = &all->uses.consumers;
   int consumer = -1;
-  for (int i = stage + 1; i < p->tensors.count; i++) {
-    if (all->plan[i].kind == DEFAULT_UNUSED || !loads(p, p->tensors.data[i].body, stage)) continue;
+  for (int i = consumers->first[stage]; i < consumers->first[stage + 1]; i++) {
+    if (all->plan[consumers->use[i].tensor].kind == DEFAULT_UNUSED) continue;
     if (consumer >= 0) return -1;
-    consumer = i;
+    consumer = consumers->use[i].tensor;
   }
   return consumer;
 }
@@ -115,10 +108,10 @@ static void make_innermost(struct default_layout *layout, int rank, int vector_a
 /* Whether the layout of the stage makes a difference: not if it is constant-folded and only cold loads read it. */
 static bool layout_matters(const struct default_plans *all, int stage) {
   if (!all->constant[stage]) return true;
-  for (int i = stage + 1; i < all->p->tensors.count; i++) {
+  const struct program_use_list *consumers = &all->uses.consumers;
+  for (int i = consumers->first[stage]; i < consumers->first[stage + 1]; i++) {
     struct default_facts f;
-    if (!stage_loads(all->p, i, stage)) continue;
-    default_facts(all->p, i, all->layout, &f);
+    default_facts(all->p, consumers->use[i].tensor, all->layout, &f);
     for (int j = 0; j < f.loads; j++)
       if (f.load[j].tensor == stage && !f.load[j].cold) return true;
     if (f.truncated) return true;
@@ -158,9 +151,12 @@ static void take_layout(struct default_plans *all, int stage) {
   const struct program *p = all->p;
   const struct program_tensor *t = &p->tensors.data[stage];
   int axis[PROGRAM_AXES];
-  for (int i = 0; i < stage && !is_output(p, stage); i++) {
+  const struct program_use_list *operands = &all->uses.operands;
+  if (is_output(p, stage)) return;
+  for (int o = operands->first[stage]; o < operands->first[stage + 1]; o++) {
+    int i = operands->use[o].tensor;
     const struct program_tensor *from = &p->tensors.data[i];
-    if (from->is_input || from->rank != t->rank || !loads(p, t->body, i)) continue;
+    if (from->is_input || from->rank != t->rank) continue;
     memset(axis, -1, sizeof axis);
     if (default_loads_as_is(p, t->body, i, axis) < 1) continue;
     for (int j = 0; j < t->rank; j++)
@@ -413,7 +409,8 @@ static void plan_stages(struct default_plans *all) {
 static void open_plans(struct default_plans *all, const struct program *p,
                        const struct machine *machine, struct default_mode mode) {
   size_t count = (size_t)p->tensors.count + 1;
-  *all = (struct default_plans){.p = p, .machine = machine, .mode = mode};
+  *all = (struct default_plans){
+      .p = p, .machine = machine, .mode = mode, .uses = program_find_uses(p)};
   all->layout = mem_alloc(count * sizeof *all->layout);
   all->plan = mem_alloc(count * sizeof *all->plan);
   all->shared = mem_alloc(count * sizeof *all->shared);
@@ -434,6 +431,7 @@ void default_plan_shared(struct default_plans *out, const struct default_plans *
 }
 
 void default_plan_free(struct default_plans *plans) {
+  program_free_uses(&plans->uses);
   mem_free(plans->layout);
   mem_free(plans->plan);
   mem_free(plans->shared);

@@ -16,29 +16,31 @@
 
 /* ---- inlining of element-wise stages ---- */
 
-struct uses {
-  double points; /* evaluations of loads of the stage */
-  int loads;     /* load nodes */
+/* Evaluations of the loads of a stage, and load nodes. */
+struct evaluations {
+  double points;
+  int loads;
 };
 
 /* The stage reads a reduction: it can be fused into that tile, and is not inlined into several loads. */
-static bool reads_sum(const struct program *p, int stage) {
-  for (int i = 0; i < stage; i++)
-    if (p->tensors.data[i].reductions && stage_loads(p, stage, i)) return true;
+static bool reads_sum(const struct default_plans *all, int stage) {
+  const struct program_use_list *operands = &all->uses.operands;
+  for (int i = operands->first[stage]; i < operands->first[stage + 1]; i++)
+    if (all->p->tensors.data[operands->use[i].tensor].reductions) return true;
   return false;
 }
 
-static struct uses uses_of(const struct program *p, int stage) {
-  struct uses u = {0, 0};
-  for (int i = stage + 1; i < p->tensors.count; i++) {
-    const struct program_tensor *t = &p->tensors.data[i];
-    int loads = stage_loads(p, i, stage);
-    double points = loads;
+static struct evaluations evaluations_of(const struct default_plans *all, int stage) {
+  const struct program_use_list *consumers = &all->uses.consumers;
+  struct evaluations e = {0, 0};
+  for (int i = consumers->first[stage]; i < consumers->first[stage + 1]; i++) {
+    const struct program_tensor *t = &all->p->tensors.data[consumers->use[i].tensor];
+    double points = consumers->use[i].loads;
     for (int j = 0; j < t->rank + t->reductions; j++) points *= (double)t->axes[j].size;
-    u.points += points;
-    u.loads += loads;
+    e.points += points;
+    e.loads += consumers->use[i].loads;
   }
-  return u;
+  return e;
 }
 
 /* The stage is cheap, and several times larger than its operands, such as the columns of an image. */
@@ -53,12 +55,11 @@ static bool is_spread(const struct default_facts *f) {
 }
 
 /* A consumer loads the stage with a non-affine index or under a condition: inlined, it would be scalar code. */
-static bool is_loaded_irregularly(const struct program *p, const struct default_plans *all,
-                                  int stage) {
-  for (int i = stage + 1; i < p->tensors.count; i++) {
+static bool is_loaded_irregularly(const struct default_plans *all, int stage) {
+  const struct program_use_list *consumers = &all->uses.consumers;
+  for (int i = consumers->first[stage]; i < consumers->first[stage + 1]; i++) {
     struct default_facts f;
-    if (!stage_loads(p, i, stage)) continue;
-    default_facts(p, i, all->layout, &f);
+    default_facts(all->p, consumers->use[i].tensor, all->layout, &f);
     for (int j = 0; j < f.loads; j++)
       if (f.load[j].tensor == stage && (f.load[j].non_affine || f.load[j].guarded)) return true;
   }
@@ -67,15 +68,15 @@ static bool is_loaded_irregularly(const struct program *p, const struct default_
 
 /* A padded image whose consumers reduce over short windows of each channel: the loops of these are partitioned at the
  * padding boundary, so that no padded copy is needed. */
-static bool is_padding_of_windows(const struct program *p, int stage,
+static bool is_padding_of_windows(const struct default_plans *all, int stage,
                                   const struct default_facts *f) {
+  const struct program_use_list *consumers = &all->uses.consumers;
   if (f->loads != 1 || f->load[0].non_affine || f->operations > 1) return false;
   uint32_t guarded = f->load[0].guarded;
   if (!guarded || guarded >> (f->t->rank - 1) & 1) return false;
-  for (int i = stage + 1; i < p->tensors.count; i++) {
-    const struct program_tensor *t = &p->tensors.data[i];
+  for (int i = consumers->first[stage]; i < consumers->first[stage + 1]; i++) {
+    const struct program_tensor *t = &all->p->tensors.data[consumers->use[i].tensor];
     int64_t terms = 1;
-    if (!stage_loads(p, i, stage)) continue;
     for (int r = t->rank; r < t->rank + t->reductions; r++) terms *= t->axes[r].size;
     if (!t->reductions || t->reductions > __builtin_popcount(guarded) ||
         terms > DEFAULT_SHORT_REDUCTION)
@@ -84,34 +85,35 @@ static bool is_padding_of_windows(const struct program *p, int stage,
   return true;
 }
 
-static bool is_worth_inlining(const struct program *p, const struct default_plans *all, int stage) {
+static bool is_worth_inlining(const struct default_plans *all, int stage) {
+  const struct program *p = all->p;
   const struct program_tensor *t = &p->tensors.data[stage];
   struct default_facts f;
   if (t->is_input || t->reductions || not_inlined(p, stage)) return false;
-  struct uses u = uses_of(p, stage);
+  struct evaluations u = evaluations_of(all, stage);
   if (!u.loads) return false;
   default_facts(p, stage, all->layout, &f);
   if (u.loads > 1 && (f.operations > DEFAULT_CHEAP_OPERATIONS || u.loads > DEFAULT_INLINED_LOADS))
     return false;
-  if (f.operations >= DEFAULT_HEAVY_OPERATIONS && is_loaded_irregularly(p, all, stage))
-    return false;
-  if (u.loads > 1 && reads_sum(p, stage)) return false;
-  if (u.loads == 1 && is_padding_of_windows(p, stage, &f)) return true;
+  if (f.operations >= DEFAULT_HEAVY_OPERATIONS && is_loaded_irregularly(all, stage)) return false;
+  if (u.loads > 1 && reads_sum(all, stage)) return false;
+  if (u.loads == 1 && is_padding_of_windows(all, stage, &f)) return true;
   double times = is_spread(&f) ? DEFAULT_SPREAD_REPEATS : DEFAULT_INLINED_REPEATS;
   return u.points <= times * (double)u.loads * (double)f.points;
 }
 
 static void inline_stages(struct editor *e) {
   const struct program *p = program_of(e);
-  struct default_plans all;
+  struct default_plans all = {.p = p, .uses = program_find_uses(p)};
   struct program *out;
   canvas_context ctx;
   int count = 0;
   struct change c = change_open(CHANGE_INLINE, p);
   all.layout = mem_alloc(((size_t)p->tensors.count + 1) * sizeof *all.layout);
   for (int i = 0; i < p->tensors.count; i++) default_row_major(&p->tensors.data[i], &all.layout[i]);
-  for (int i = 0; i < p->tensors.count; i++) count += c.inlined[i] = is_worth_inlining(p, &all, i);
+  for (int i = 0; i < p->tensors.count; i++) count += c.inlined[i] = is_worth_inlining(&all, i);
   mem_free(all.layout);
+  program_free_uses(&all.uses);
   if (!count) {
     change_close(&c);
     program_free(c.to);

@@ -41,9 +41,8 @@ enum { AXIS_OPEN = -1, AXIS_MIXED = -2 };
 /* A walk over the loads of a stage from members. */
 struct reading {
   const struct group *g;
-  int row;   /* the shared axis whose index is looked at; -1: loads are only counted */
-  int axis;  /* the index in all loads; AXIS_OPEN: no load yet, AXIS_MIXED: no such axis */
-  int loads; /* from members */
+  int row;  /* the shared axis whose index is looked at */
+  int axis; /* the index in all loads; AXIS_OPEN: no load yet, AXIS_MIXED: no such axis */
 };
 
 static void find_row_axis(struct reading *r, int expr) {
@@ -55,8 +54,6 @@ static void find_row_axis(struct reading *r, int expr) {
   for (int i = 0; i < p->tensors.data[n->tensor].rank; i++)
     find_row_axis(r, p->indices.data[n->first + i]);
   if (!r->g->shared[n->tensor].group) return;
-  r->loads++;
-  if (r->row < 0) return;
   int index = p->indices.data[n->first + r->g->shared[n->tensor].axis[r->row]];
   const struct px_node *at = &p->nodes.data[index];
   bool same = at->op == PX_AXIS && (r->axis == AXIS_OPEN || r->axis == at->integer);
@@ -64,9 +61,10 @@ static void find_row_axis(struct reading *r, int expr) {
 }
 
 static bool reads_group(const struct group *g, int stage) {
-  struct reading r = {.g = g, .row = -1, .axis = AXIS_OPEN};
-  find_row_axis(&r, g->all->p->tensors.data[stage].body);
-  return r.loads > 0;
+  const struct program_use_list *operands = &g->all->uses.operands;
+  for (int i = operands->first[stage]; i < operands->first[stage + 1]; i++)
+    if (g->shared[operands->use[i].tensor].group) return true;
+  return false;
 }
 
 /* A loop over the axis may enclose the whole stage. */
@@ -161,8 +159,11 @@ static struct traffic traffic_of(const struct group *g, int tensor) {
   struct traffic t = {.bytes = tensor_bytes(g->all->p, tensor)};
   bool member = g->shared[tensor].group > 0;
   uint32_t rows = member ? (1u << g->count) - 1 : 0;
-  for (int i = tensor + 1; i <= g->last; i++) {
-    if (!g->shared[i].group || !stage_loads(g->all->p, i, tensor)) continue;
+  const struct program_use_list *consumers = &g->all->uses.consumers;
+  for (int c = consumers->first[tensor]; c < consumers->first[tensor + 1]; c++) {
+    int i = consumers->use[c].tensor;
+    if (i > g->last) break;
+    if (!g->shared[i].group) continue;
     if (!member) rows |= row_axes(g, i, tensor);
     t.loads++;
   }
@@ -209,11 +210,14 @@ static double flat_sum_cycles(const struct group *g, const struct default_plans 
 /* Marks members that are outputs, or that a stage outside of the group reads. */
 static void find_outside_consumers(struct group *g) {
   const struct program *p = g->all->p;
+  const struct program_use_list *consumers = &g->all->uses.consumers;
   for (int i = g->first; i <= g->last; i++) {
     if (!g->shared[i].group) continue;
     g->shared[i].seen = is_output(p, i);
-    for (int j = i + 1; j < p->tensors.count && !g->shared[i].seen; j++)
-      g->shared[i].seen = !g->shared[j].group && is_computed(g->all, j) && stage_loads(p, j, i);
+    for (int c = consumers->first[i]; c < consumers->first[i + 1] && !g->shared[i].seen; c++) {
+      int j = consumers->use[c].tensor;
+      g->shared[i].seen = !g->shared[j].group && is_computed(g->all, j);
+    }
   }
 }
 
@@ -222,6 +226,11 @@ struct search {
   double before;             /* what other groups save */
   int tried;
 };
+
+/* Once so many groups were tried, none is taken any more. */
+static bool may_try(const struct search *s) {
+  return s->tried < DEFAULT_GROUPS_TRIED;
+}
 
 /* Takes the plans with the group if they are cheaper. */
 static void try_group(struct search *s, struct group *g) {
@@ -259,7 +268,8 @@ static void add_member(struct group *g, int stage, const struct default_shared *
   for (int i = 0; i < all; i++)
     if (axes->axis[i] >= 0) g->shared[stage].axis[count++] = axes->axis[i];
   g->shared[stage].group = number;
-  for (int i = g->first; i <= stage; i++)
+  g->shared[stage].count = g->count;
+  for (int i = g->first; i < stage && g->count < all; i++)
     if (g->shared[i].group == number) g->shared[i].count = g->count;
   g->last = stage;
   g->members++;
@@ -268,7 +278,7 @@ static void add_member(struct group *g, int stage, const struct default_shared *
 /* Adds member after member. The group is tried before it loses an axis, and at its end. */
 static void grow(struct search *s, struct group *g) {
   const struct program *p = g->all->p;
-  for (int i = g->first + 1; i < p->tensors.count && !g->shared[i].group; i++) {
+  for (int i = g->first + 1; i < p->tensors.count && !g->shared[i].group && may_try(s); i++) {
     struct default_shared axes;
     if (!is_computed(g->all, i) || !reads_group(g, i)) continue;
     int left = shared_axes(g, i, &axes);
@@ -298,7 +308,7 @@ static void begin(struct group *g, int number) {
 void default_share_rows(struct default_plans *all) {
   struct search s = {all, 0, 0};
   size_t size = ((size_t)all->p->tensors.count + 1) * sizeof *all->shared;
-  for (int i = 0, number = 1; i < all->p->tensors.count; i++) {
+  for (int i = 0, number = 1; i < all->p->tensors.count && may_try(&s); i++) {
     if (!is_computed(all, i) || all->constant[i] || all->shared[i].group) continue;
     struct group g = {.all = all, .shared = mem_alloc(size), .first = i};
     memcpy(g.shared, all->shared, size);

@@ -13,18 +13,17 @@ static bool first_digit(const struct bound_stage *stage, int step) {
   return true;
 }
 
-/* Whether the loop is the outermost of a peeled axis. It runs over full tiles; the remainder is a
+/* Marks the outermost loops of peeled axes. Such a loop runs over full tiles; the remainder is a
  * second copy of its body. */
-static bool is_peeled(const struct binder *b, int node) {
+static void mark_peeled(struct binder *b) {
   for (int i = 0; i < b->tree->count; i++) {
     const struct bound_stage *s = &b->tree->stages[i];
     for (int j = 0; j < s->steps; j++) {
-      int axis = s->path[j].node == node ? s->path[j].axis : -1;
+      int axis = s->path[j].axis;
       if (axis >= 0 && s->tail[axis] && s->tail_kind[axis] == TAIL_PEEL && first_digit(s, j))
-        return true;
+        b->tree->loops[s->path[j].node].peels = true;
     }
   }
-  return false;
 }
 
 /* The number of copies of a loop's body in the code. */
@@ -42,7 +41,6 @@ static int64_t copies_of(const struct binder *b, int node, int64_t statements, i
     loop->unrolled = true;
     times = loop->extent;
   }
-  loop->peels = is_peeled(b, node);
   return loop->peels ? 2 * times : times;
 }
 
@@ -135,6 +133,7 @@ static canvas_status check_operations(const struct binder *b) {
 
 canvas_status bind_unroll(struct binder *b) {
   int64_t all = 0;
+  mark_peeled(b);
   for (int64_t most = UNROLLED_STATEMENTS; most >= 1; most /= 2) {
     count_statements(b, 0, most);
     if (b->tree->loops[0].statements <= MOST_STATEMENTS) break;

@@ -350,8 +350,44 @@ static void winograd_in_blocks(void **state) {
   CHECK_INT(worse, 0, "schedules that are worse");
 }
 
+// Products and element-wise stages in turn, each of which could share rows with all before it.
+static struct program *chain(int stages) {
+  struct buf text = {0};
+  struct program *p;
+  buf_puts(&text, "canvas 1\nprogram chain\nin X f32 [n:64, m:64]\nS0[n:64, m:64] = X[n, m] + 1\n");
+  for (int i = 1; i < stages; i++)
+    if (i % 2)
+      buf_printf(&text, "S%d[n:64, m:64] = S%d[n, k] * X[k, m] // sum k:64\n", i, i - 1);
+    else
+      buf_printf(&text, "S%d[n:64, m:64] = max(S%d[n, m], 0)\n", i, i - 1);
+  buf_printf(&text, "out S%d\n", stages - 1);
+  CHECK_INT(program_parse(&ctx, text.text, text.length, &p), CANVAS_OK, ctx.message);
+  buf_free(&text);
+  return p;
+}
+
+static double bind_seconds(int stages) {
+  struct program *p = chain(stages);
+  struct default_bound bound;
+  clock_t start = clock();
+  CHECK_INT(default_bind(&ctx, p, &machine_avx512, &bound), CANVAS_OK, ctx.message);
+  double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
+  loop_tree_free(bound.tree);
+  schedule_free(bound.schedule);
+  program_free(bound.edited);
+  program_free(p);
+  return seconds;
+}
+
+// Eight times as many stages took 150 times as long when stages looked for their consumers.
+static void large_programs_are_near_linear(void **state) {
+  bind_seconds(250);  // first tiles are chosen
+  double few = bind_seconds(250), many = bind_seconds(2000);
+  CHECK(many < 40 * few + 0.1, "2,000 stages against 250");
+}
+
 CHECK_MAIN(cmocka_unit_test(winograd_in_blocks), cmocka_unit_test(naive_has_no_marks),
            cmocka_unit_test(pieces_keep), cmocka_unit_test(borders_keep_nan),
            cmocka_unit_test(panels_are_few), cmocka_unit_test(rows_are_shared),
            cmocka_unit_test(is_taken), cmocka_unit_test(edits_keep), cmocka_unit_test(outlines),
-           cmocka_unit_test(takes_no_time))
+           cmocka_unit_test(takes_no_time), cmocka_unit_test(large_programs_are_near_linear))
