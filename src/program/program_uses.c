@@ -1,4 +1,4 @@
-/* See program_uses.h. One walk over each expression gives its operands; turned around, these are
+/* See program_uses.h. One walk over each expression gives its operands; reversed, these are
  * the consumers.
  */
 #include "program/program_uses.h"
@@ -51,8 +51,8 @@ static int find_operands(const struct program *p, struct program_use_list *out) 
   return uses.count;
 }
 
-static void turn_around(const struct program *p, const struct program_use_list *operands,
-                        struct program_use_list *out) {
+static void reverse(const struct program *p, const struct program_use_list *operands,
+                    struct program_use_list *out) {
   int count = p->tensors.count;
   for (int i = 0; i < operands->first[count]; i++) out->first[operands->use[i].tensor + 1]++;
   for (int i = 0; i < count; i++) out->first[i + 1] += out->first[i];
@@ -71,7 +71,7 @@ struct program_uses program_find_uses(const struct program *p) {
                               {mem_alloc(count * sizeof(int)), NULL}};
   int all = find_operands(p, &uses.operands);
   uses.consumers.use = mem_alloc(((size_t)all + 1) * sizeof *uses.consumers.use);
-  turn_around(p, &uses.operands, &uses.consumers);
+  reverse(p, &uses.operands, &uses.consumers);
   return uses;
 }
 
