@@ -8,7 +8,7 @@
 
 enum kind {
   NUMBER,
-  POWER, /* a power of two */
+  POWER, /* bytes, a power of two */
   BYTES, /* a number with KiB, MiB, GiB or nothing */
   WORDS, /* `none`, or words with commas: a bit each */
   SWITCH,
@@ -29,7 +29,7 @@ static const struct row {
 } rows[] = {
     /* key              kind    where              least, most, without it */
     {"vector_bytes",     POWER,  FIELD(vector_bytes), 16, 64,         -1, NULL, {0}},
-    {"vector_registers", NUMBER, FIELD(registers),     1, 256,        -1, NULL, {0}},
+    {"vector_registers", NUMBER, FIELD(registers),     2, 256,        -1, NULL, {0}},
     {"fma",              SWITCH, FIELD(fma),           0, 1,           0, NULL, {0}},
     {"bf16",             WORDS,  FIELD(bf16),          0, 3,           0, NULL, {"convert", "dot"}},
     {"tiles",            WORDS,  FIELD(tiles),         0, 7,           0, NULL, {"int8", "bf16", "fp16"}},
@@ -174,7 +174,7 @@ static canvas_status parse_number(struct lexer *lx, const struct row *row, int64
   int shift = 0;
   if (t.kind != TOKEN_INTEGER) return lexer_unexpected(lx, "a whole number");
   lexer_next(lx);
-  if (row->kind == BYTES) TRY(parse_unit(lx, &shift));
+  if (row->kind == BYTES || row->kind == POWER) TRY(parse_unit(lx, &shift));
   bool fits = t.integer <= row->most >> shift && t.integer << shift >= row->least;
   if (!fits)
     return lexer_fail(lx, &t, "%s is out of its range, %lld to %lld", row->key,

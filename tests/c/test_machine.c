@@ -31,6 +31,8 @@ static const struct {
      "\nl1 2 KiB\nl2 1025\nl3 0\ncores 1\nmemory 1 MiB\n"},
     {HEAD BODY "l3 1048576 GiB\ncores 1048576\n", "\nl3 1048576 GiB\ncores 1048576\n"},
     {HEAD BODY "target x86-64-v3", "\ntarget x86-64-v3\n"},
+    {HEAD BODY "l1_way 8 KiB\n", "\nl1_way 8192\n"},
+    {HEAD BODY "line 1 KiB\n", "\nline 1024\n"},
 };
 
 static char *printed(const struct machine *m) {
@@ -125,8 +127,8 @@ static const struct {
      "line 3, column 13: expected a whole number, found the end of the line"},
     {HEAD "vector_bytes 24\n", "line 3, column 14: vector_bytes 24 is not a power of two"},
     {HEAD "vector_bytes 128\n", "line 3, column 14: vector_bytes is out of its range, 16 to 64"},
-    {HEAD "vector_registers 0\n",
-     "line 3, column 18: vector_registers is out of its range, 1 to 256"},
+    {HEAD "vector_registers 1\n",
+     "line 3, column 18: vector_registers is out of its range, 2 to 256"},
     {HEAD "l1 1.5 KiB\n", "line 3, column 4: expected a whole number, found '1.5'"},
     {HEAD "l1 1 KB\n",
      "line 3, column 6: expected KiB, MiB, GiB or the end of the line, found 'KB'"},
