@@ -445,7 +445,7 @@ const struct command command_tune = {
           "limit for each program, such as 10s, 500ms or 2min, of wall-clock or "
           "processor time, whichever is longer (default: none)"},
          {"--together", NULL,
-          "share trials and time among all programs of FILE, most frequent first"},
+          "share trials and time among all programs of FILE, most predicted time first"},
          {"--seed", "S", "seed of the search (default 1)"},
          {"--log", "FILE", "store all trials in this file as JSON lines, and continue from it"},
          {"--threads", "T",

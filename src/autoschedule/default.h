@@ -1,11 +1,12 @@
-/* Default schedules: the schedule of a program that nobody tuned. A closed formula chooses it in less than a
+/* Default schedules: the schedule of a program that nobody tuned. A formula chooses it, mostly in less than a
  * millisecond; nothing is compiled or timed. Numbers that decide stand in cost/policy.h with unit and reason.
  *
  * 1. Edits (default_program.c). The program is edited where that pays inside the timed region, too: cheap
  *    element-wise stages are inlined, index conditions normalised, divisions by a row's value become products,
  *    operands that are read with an offset or a condition are copied to a padded buffer, reductions along
- *    the vector axis get partial sums, operands that are not contiguous are packed into panels, and axes
- *    that lie beside each other everywhere are merged. An edit that fails leaves the program as it was.
+ *    the vector axis get partial sums, operands that are not contiguous are packed into panels. Before all of
+ *    these, axes that lie beside each other everywhere are merged, if that is predicted to be faster. An edit that
+ *    fails leaves the program as it was.
  *
  * 2. Plan (default_plan.c). Stage by stage, in the order of the program:
  *
@@ -37,10 +38,11 @@
  *
  * 6. Loops (default_nest.c) are written from the plan, with prefetches of image rows that miss L2
  *    (default_prefetch.c), and bound. If binding rejects the schedule, it is made again without shared rows,
- *    then as a plain one, which every program has (schedule_default.c).
+ *    then as a plain one, which every program has (schedule_default.c). If
+ *    the edited program cannot be bound at all, the given one is scheduled (default_bind.c).
  *
- * Two families have loops of their own: Winograd's convolution (default_winograd.c) and programs whose rows no
- * whole vectors divide (default_odd.c).
+ * Two families are tried before all of this and have loops of their own: Winograd's convolution, which gets no
+ * edits (default_winograd.c), and programs whose rows no whole vectors divide (default_odd.c).
  *
  *     default_program.c      edits, in order; uses default_editor.c, default_reciprocals.c, default_materialize.c,
  *                            default_straight.c, default_borders.c, default_panels.c

@@ -1,4 +1,4 @@
-/* The default of a program: edits, schedule and tree. See default.h. */
+/* Edits a program, makes its default schedule and binds it. If that fails, schedules the program without edits. */
 #include "autoschedule/default.h"
 
 canvas_status default_bind(canvas_context *ctx, const struct program *p,

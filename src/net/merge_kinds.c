@@ -1,4 +1,4 @@
-/* What kind of program it is: element by element, without sums, moves alone. See merge_calls.h. */
+/* The kind of a program: element-wise, without reductions, only data movement. See merge_calls.h. */
 #include <stdlib.h>
 
 #include "net/merge_calls.h"

@@ -1,4 +1,5 @@
-/* The model first: `oneshot` takes its word, `quick` measures what it likes best and goes on from there.
+/* The model first: `oneshot` returns its first choice, `quick` measures the best predicted candidates, then their
+ * neighbours.
  *
  * What is considered: all points of a small space; of a large one some random ones, and from the best of
  * them down the neighbours as long as the prediction falls. The shortlist has the default, what was found

@@ -7,8 +7,8 @@
  *      "network": null, "threads": 1, "screened": false, "machine": "canvas 1\nmachine here\n...", "processor": "AMD EPYC",
  *      "compiler": "gcc -O2 ... (gcc 12.2.0)", "time": 1763827200}
  *
- * Keys stand in any order; unknown ones are skipped, so that a later version may add some; a key
- * before "canvas_log" in the alphabet there shall never be, for tools that sort them.
+ * Keys stand in any order; unknown ones are skipped, so that a later version may add some; no key
+ * may sort before "canvas_log", because some tools sort keys and readers expect it first.
  *
  * A record holds decisions, which a reader takes again: the edits are replayed on the program at hand, and the
  * schedule is checked. So a log of a stranger may choose a slow schedule, and nothing else. Format 1 had the edited

@@ -1,5 +1,5 @@
-"""What a partitioner asks of a node: why it has no program. The program is written, on a writer of
-its own with stand-ins for the arguments, to find out.
+"""Finds out why an operator has no program, by writing it on a scratch writer with stand-ins for
+the arguments. The partitioner uses it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is done with what a network tells before its training (worker.py's event `signals`).
+"""Decides whether a find is trained, from signals measured before training (event `signals`).
 
     rejected: what cannot be trained, computes what another does, or lies beyond the limits that
     the controls and the first finds have taught (pretests.py)
