@@ -13,13 +13,13 @@ from torch import nn
 
 import canvas
 from canvas import _core
-from canvas.inference import told
+from canvas.inference import notices
 
 
 @pytest.fixture(autouse=True)
 def empty_cache(monkeypatch, tmp_path):
     monkeypatch.setenv("CANVAS_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(told, "_told", set())
+    monkeypatch.setattr(notices, "_shown", set())
 
 
 @pytest.fixture

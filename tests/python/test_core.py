@@ -365,7 +365,7 @@ def test_main_prints_to_the_process_s_streams(capfd: pytest.CaptureFixture[str])
     assert out == f"canvas {_core.version()}\n"
     assert err.splitlines() == [
         "canvas: unknown subcommand 'nonsense', 'canvas help' lists them",
-        "canvas: a subcommand is missing, 'canvas help' lists them",
+        "canvas: no subcommand given, 'canvas help' lists them",
     ]
 
 

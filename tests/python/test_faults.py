@@ -89,7 +89,7 @@ MISDEEDS = {
     "abort": "failed crashed(SIGABRT): the child was ended by SIGABRT",
     "exit": "failed error: the child ended with exit code 0",
     "leave": "failed error: the child ended with exit code 1",
-    "raise": "failed error: ValueError: I will not",
+    "raise": "failed error: I will not",
     "garbage": "done ",
     "close": "failed error: the child ended with exit code",
     "grandchild": "failed crashed(SIGABRT): the child was ended by SIGABRT",

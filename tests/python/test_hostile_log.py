@@ -136,7 +136,7 @@ def test_it_hides_no_record_that_can_be_used(folder: Path, default: str) -> None
     taken = canvas(*words, both)
     assert taken.stdout == usable.stdout
     assert "6 records of format 1 left out" in taken.stderr
-    assert "better records cannot be used" in taken.stderr
+    assert "faster records cannot be used" in taken.stderr
     assert canvas("log", "replay", both).stdout == usable.stdout
     assert "cannot be used" in canvas("log", "replay", alone, code=1).stderr
 

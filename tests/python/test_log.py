@@ -127,7 +127,7 @@ def test_what_is_not_of_here_is_not_believed(here, change, why):
     assert compiled.stdout == canvas(*words).stdout and compiled.returncode == 0
     assert compiled.stderr.startswith(f"note: {log}: ") and compiled.stderr.count("\n") == 1
     assert why in compiled.stderr
-    assert compiled.stderr.endswith("; the default schedule is taken\n")
+    assert compiled.stderr.endswith("; the default schedule is used\n")
 
 
 def test_the_best_trial_is_taken_where_no_search_came_to_its_end(here):
@@ -137,7 +137,7 @@ def test_the_best_trial_is_taken_where_no_search_came_to_its_end(here):
     words = ("compile", folder / "smooth.program", "--emit", "c", "-o", "-", "--log")
     taken = canvas(*words, write(folder, trial))
     assert " * schedule mine\n" in taken.stdout
-    assert taken.stderr.count("\n") == 1 and taken.stderr.endswith("; its best trial is taken\n")
+    assert taken.stderr.count("\n") == 1 and taken.stderr.endswith("; its best trial is used\n")
     failed = record | {"failure": "crash", "message": "it crashed", "median": None}
     refused = canvas(*words, write(folder, trial, failed | {"lower": None, "upper": None}))
     assert " * schedule mine\n" not in refused.stdout

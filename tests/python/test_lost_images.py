@@ -43,7 +43,7 @@ def images(tmp_path: Path) -> dict[str, str]:
 def test_a_child_that_images_end_is_no_failure_of_its_job(do: str, images: dict[str, str]) -> None:
     with Pool(1, program=("-c", READER)) as pool:
         pool.start(0, {"do": do, "images": images, **images}, 60)
-        with pytest.raises(CanvasError, match=r"the images in '.*' are damaged: ValueError"):
+        with pytest.raises(CanvasError, match=r"the images in '.*' are damaged: "):
             while pool.busy():
                 assert not pool.wait(1.0)
 

@@ -340,5 +340,5 @@ def test_an_unchanged_network_whose_outputs_are_not_finite_ends_the_search(tmp_p
 
 
 def test_another_question_is_rejected(undisturbed):
-    with pytest.raises(CanvasError, match=r"--epochs 2 instead of 3.*--fresh"):
+    with pytest.raises(CanvasError, match=r"--epochs 2 instead of 3.*fresh"):
         search(MODEL, "digits", out=undisturbed[0], **{**QUESTION, "epochs": 2})

@@ -106,5 +106,5 @@ def test_no_pickle_is_loaded(tmp_path):
     folder = tmp_path / "images"
     store(photographs(), folder)
     np.save(folder / "train_images.npy", np.array([print]), allow_pickle=True)
-    with pytest.raises(CanvasError, match=r"are damaged: ValueError: .*Python objects"):
+    with pytest.raises(CanvasError, match=r"are damaged: .*Python objects"):
         read(folder)

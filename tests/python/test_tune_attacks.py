@@ -203,11 +203,11 @@ def test_a_signal_ends_it_at_once(folder, slow, signal_sent):
     assert any(f": {best / unit:.4g} {name}," in said for unit, name in UNITS)
     told = canvas("log", "best", log)
     assert told.returncode == 0, told.stderr
-    assert told.stdout.endswith(", of a search that was ended before its finals\n")
+    assert told.stdout.endswith(", of a search that ended before its finals\n")
     one = next(r for r in kept if r["median"] == best)
     assert json.loads(canvas("log", "best", log, "--json").stdout)["trial"] == one["trial"]
     ran = canvas("run", folder / "gemm.program", "--log", log)
-    assert ran.returncode == 0 and "its best trial is taken" in ran.stderr
+    assert ran.returncode == 0 and "its best trial is used" in ran.stderr
     assert canvas("tune", folder / "gemm.program", *words[3:]).returncode == 0  # to its end
     assert "ended before" not in canvas("log", "best", log).stdout
 
