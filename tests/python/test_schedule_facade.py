@@ -333,7 +333,7 @@ REFUSED: list[tuple[Callable[..., Any], str]] = [
     ),
     (lambda s, P, Y, k: s[P].prefetch(P, k, 0), "prefetch: the offset is a whole number from 1"),
     (lambda s, P, Y, k: s[P].compute_at(s[P], k), "'P' cannot be computed inside of itself"),
-    (lambda s, P, Y, k: s[P].compute_inline(), "compute_inline: 'P' reduces: it can only be inlined"),
+    (lambda s, P, Y, k: s[P].compute_inline(), "compute_inline: 'P' reduces: it can only"),
     (lambda s, P, Y, k: s.cache_write(P, "shared"), "cache_write: there is no scope 'shared'"),
     (lambda s, P, Y, k: s.cache_write([P, Y], "local"), "cache_write takes one tensor here"),
     (

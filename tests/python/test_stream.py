@@ -64,7 +64,11 @@ def test_the_output_may_begin_anywhere(
     [
         (SCALED, "i, j => @Y:stream = i, j", "':stream' output 'Y' is in no vec loop"),
         (SUMMED, "i, j, k:vec => @Y:stream = i, k // j", ""),
-        (SUMMED, "j, i, k:vec => @Y:stream = i, k // j", "':stream' output 'Y' accumulates in memory"),
+        (
+            SUMMED,
+            "j, i, k:vec => @Y:stream = i, k // j",
+            "':stream' output 'Y' accumulates in memory",
+        ),
         (
             READ,
             "i, j:vec => @Y:stream = i, j\ni, j:vec => @Z = i, j",
