@@ -273,7 +273,7 @@ def test_help_and_list(
     assert name == "report" or ("--record" in shown and "--json" in shown)
 
 
-@pytest.mark.skipif(not os.environ.get("CANVAS_TEST_SLOW"), reason="./dev test --ci runs it")
+@pytest.mark.skipif(not os.environ.get("CANVAS_TEST_ALL"), reason="./dev test --all runs it")
 @pytest.mark.parametrize("name", BENCHES)
 def test_the_smallest_run(name: str, tmp_path: Path) -> None:
     words = [word.replace("FOLDER", str(tmp_path)) for word in SMALL[name]]
