@@ -213,7 +213,7 @@ static void print_text(const struct network_finals *f) {
     print_time(f->kept);
     printf(" with the faster one of each program: %d of %d keep the default", refused, tuned);
   }
-  printf(" (medians of %d runs by turns)\n", f->rounds);
+  printf(" (medians of %d runs, interleaved)\n", f->rounds);
 }
 
 static void print_json(const struct network_finals *f) {

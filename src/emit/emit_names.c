@@ -131,17 +131,17 @@ static bool rejects_longer(const char *hint, bool (*rejects)(const char *)) {
 }
 
 /* Of a program's name, which may hold - and the like. */
-static char *identifier(const char *hint) {
-  char *name = mem_strdup(hint);
+static char *identifier(const char *program_name) {
+  char *name = mem_strdup(program_name);
   for (char *c = name; *c; c++)
     if (!isalnum((unsigned char)*c)) *c = '_';
   return name;
 }
 
-const char *names_choose(struct names *names, const char *wished, bool global) {
+const char *names_choose(struct names *names, const char *preferred, bool global) {
   bool (*rejects)(const char *) = global ? not_global : not_local;
   struct buf name = {0};
-  char *hint = identifier(wished);
+  char *hint = identifier(preferred);
   if (hint[0] == '_' || !hint[0] || isdigit((unsigned char)hint[0])) buf_puts(&name, "x");
   if (rejects_longer(hint, rejects)) buf_puts(&name, "x_");
   buf_puts(&name, hint);
