@@ -2,8 +2,8 @@
 
     ./dev bench report [NAME ...] [--check]
 
-NAMEs are reports (docs/reports/NAME.md); all by default. A table is between two comments,
-of which the first describes it:
+NAMEs are reports (docs/reports/NAME.md), or README; all by default. A table is between two
+comments, of which the first describes it:
 
     <!-- rows FILE / TABLE + TABLE @ WORDS | case | COLUMN -->  a line per case
     <!-- machines FILE / TABLE / CASE | machine | COLUMN -->    a line per machine
@@ -30,6 +30,7 @@ import harness
 from harness import BadResults, Row
 
 REPORTS = harness.ROOT / "docs" / "reports"
+README = harness.ROOT / "README.md"
 BLOCK = re.compile(r"^<!-- (rows|machines|summary) (.+?) -->\n(.*?)^<!-- end -->$", re.M | re.S)
 SPOKEN = {"", "times", "text"}  # units that a head does not name
 
@@ -221,7 +222,7 @@ def updated(text: str) -> str:
 
 
 def chosen(names: list[str]) -> list[Path]:
-    known = {path.stem: path for path in sorted(REPORTS.glob("*.md"))}
+    known = {path.stem: path for path in [README, *sorted(REPORTS.glob("*.md"))]}
     for name in names:
         if name not in known:
             raise BadResults(f"there is no report '{name}'; there are: {' '.join(known)}")

@@ -1,6 +1,7 @@
 """The benchmarks: their programs, their summaries, and each of them in its smallest form."""
 
 import importlib
+import json
 import os
 import re
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 from flags_page import CANVAS
+from made_study import CONTROLS, FINDS, add_finals, make_study
 
 from canvas import _core
 
@@ -236,6 +238,7 @@ SMALL = {  # arguments of its smallest run; FOLDER is an empty one
     "compiler": ["product", "--candidates", "2"],
     "cost": ["gelu", "--candidates", "5"],
     "defaults": ["five points", "--samples", "2"],
+    "demo": ["FOLDER/study"],
     "draws": ["--sizes", "--cpu", "-1", "--ranges", "3..8", "--out", "FOLDER"],
     "layers": ["512@7", "--seconds", "1", "--rounds", "1", "--figure", "FOLDER/layers.svg"],
     "native": ["gemv", "--rounds", "1", "--compile", "none"],
@@ -273,6 +276,32 @@ def test_help_and_list(
     assert name == "report" or ("--record" in shown and "--json" in shown)
 
 
+def demo_study(folder: Path) -> None:
+    """A search whose find is far above its controls."""
+    make_study(folder, [*CONTROLS, *FINDS])
+    shares = {"baseline": 0.9, "identity": 0.5, "1x1": 0.5, "grouped": 0.6, "0": 0.9}
+    add_finals(folder, {name: [share] * 3 for name, share in shares.items()})
+
+
+def test_the_demo_s_figures_are_those_of_its_study(tmp_path: Path) -> None:
+    demo_study(tmp_path)
+    done = subprocess.run(
+        [sys.executable, ROOT / "bench/bench_demo.py", tmp_path, "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    shown = json.loads(done.stdout)
+    assert shown["verdict"] == "wins" and shown["best control"] == "60.0 grouped"
+    assert shown["find"] == pytest.approx(90) and shown["difference"] == pytest.approx(30)
+    none = subprocess.run(
+        [sys.executable, ROOT / "bench/bench_demo.py", tmp_path / "none"],
+        capture_output=True,
+        text=True,
+    )
+    assert none.returncode == 2 and "there is no study" in none.stderr
+
+
 @pytest.mark.skipif(not os.environ.get("CANVAS_TEST_ALL"), reason="./dev test --all runs it")
 @pytest.mark.parametrize("name", BENCHES)
 def test_the_smallest_run(name: str, tmp_path: Path) -> None:
@@ -280,6 +309,8 @@ def test_the_smallest_run(name: str, tmp_path: Path) -> None:
     script = str(ROOT / "bench" / f"bench_{name}.py")
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path}
+    if name == "demo":
+        demo_study(tmp_path / "study")
     if name != "report":
         words.append("--record")
         environment["CANVAS_BENCH_RESULTS"] = str(tmp_path / "results")

@@ -76,12 +76,10 @@ def sentence(
     if seeds < SEEDS:
         return _no_claim(find, fair, baseline, evidence, seeds)
     try:
-        compared = [_compare(find, row, evidence) for row in fair]
+        compared = [compare_finals(find, row, evidence) for row in fair]
     except ImportError:  # the table of a search can be read where none can run
         return f"No claim about {named}: its finals are compared with numpy and scipy, not here."
-    lost = [c for c in compared if c.mean < -c.least]  # what is shown is told first
-    hardest = min(lost or compared, key=lambda c: (c.mean - c.least, c.control.id))
-    return _verdict(named, hardest, len(fair), baseline, evidence) + _missing(find, rows)
+    return _verdict(named, decisive(compared), len(fair), baseline, evidence) + _missing(find, rows)
 
 
 # ---- who is compared --------------------------------------------------------------------------
@@ -116,7 +114,14 @@ def common_seeds(find: Candidate, control: Candidate, evidence: Evidence) -> lis
     return sorted(seeds[0] & seeds[1])
 
 
-def _compare(find: Candidate, control: Candidate, evidence: Evidence) -> Comparison:
+def decisive(compared: Sequence[Comparison]) -> Comparison:
+    """The comparison that decides: a shown loss, if there is one, else the closest control."""
+    lost = [c for c in compared if c.mean < -c.least]
+    return min(lost or compared, key=lambda c: (c.mean - c.least, c.control.id))
+
+
+def compare_finals(find: Candidate, control: Candidate, evidence: Evidence) -> Comparison:
+    """Compares the finals of their common seeds.  ImportError without numpy and scipy."""
     from .claims import (
         compare,
         read_hits,
