@@ -187,6 +187,12 @@ def test_what_a_table_cannot_show_is_one_message(
         bench_report.updated(f"<!-- {directive} -->\n")
 
 
+def test_the_readme_shows_results() -> None:
+    text = bench_report.README.read_text()
+    assert bench_report.BLOCK.search(text), "its table is made of results"
+    assert bench_report.updated(text) == text, "run ./dev bench report README"
+
+
 @pytest.mark.parametrize("path", REPORTS, ids=lambda path: path.stem)
 def test_a_report_shows_its_results(path: Path) -> None:
     text = path.read_text()
