@@ -122,10 +122,8 @@ def decisive(compared: Sequence[Comparison]) -> Comparison:
 
 def compare_finals(find: Candidate, control: Candidate, evidence: Evidence) -> Comparison:
     """Compares the finals of their common seeds.  ImportError without numpy and scipy."""
-    from .claims import (
-        compare,
-        read_hits,
-    )  # numpy and scipy, which a table without finals needs not
+    # numpy and scipy, which a table without finals does not need
+    from .claims import compare, read_hits
 
     seeds = common_seeds(find, control, evidence)
     images = len(evidence.groups)
