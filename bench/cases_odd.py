@@ -72,6 +72,12 @@ def pools() -> list[Case]:
             "Y[n:1, c:512] = X[n, c, h, w] // mean h:7, w:7", lambda x: x[0].mean((2, 3))),
         odd("mean over h, w 64@56", "X [n:1, c:64, h:56, w:56]",
             "Y[n:1, c:64] = X[n, c, h, w] // mean h:56, w:56", lambda x: x[0].mean((2, 3))),
+        odd("mean over h, w 64@56 nhwc", "X [n:1, h:56, w:56, c:64]",
+            "Y[n:1, c:64] = X[n, h, w, c] // mean h:56, w:56", lambda x: x[0].mean((1, 2))),
+        odd("mean over h, w 512@7 nhwc", "X [n:1, h:7, w:7, c:512]",
+            "Y[n:1, c:512] = X[n, h, w, c] // mean h:7, w:7", lambda x: x[0].mean((1, 2))),
+        odd("mean over a, b 64x32x1024", "X [a:64, b:32, c:1024]",
+            "Y[c:1024] = X[a, b, c] // mean a:64, b:32", lambda x: x[0].mean((0, 1))),
     ]  # fmt: skip
 
 
@@ -158,6 +164,7 @@ def norms() -> list[Case]:
             lambda x: F.layer_norm(x[0].permute(0, 2, 3, 1), (96,), x[1], x[2], 1e-6)
             .permute(0, 3, 1, 2).contiguous()),
         group_norm(64, 56, 32),
+        group_norm(128, 28, 32),
         group_norm(256, 14, 32),
         odd("batch norm 64@56", "X [n:1, c:64, h:56, w:56]; M [c:64]; V [c:64]; G [c:64]; B [c:64]",
             "Y[n:1, c:64, h:56, w:56] = (X[n, c, h, w] - M[c]) / sqrt(V[c]*V[c] + 0.00001) * G[c] + B[c]",

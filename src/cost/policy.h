@@ -243,6 +243,10 @@ POLICY_INT(DEFAULT_ODD_FUNCTIONS, 4, "vectors",
 POLICY_INT(DEFAULT_ODD_SHARED, 16, "vectors per row",
            "longer reductions whose rows share loads are faster as partial sums of several rows",
            "chosen by hand");
+POLICY_REAL(DEFAULT_ODD_TILED, 0.85, "of the cycles of horizontal reductions",
+            "a product that takes less as a register tile is one: packing of few rows costs more"
+            " than the formula has",
+            "measured: gemm with transposed b of 1 to 768 rows, AVX-512");
 POLICY_INT(DEFAULT_ODD_WASTE, 7, "elements per unused lane",
            "with fewer, the functions in masked lanes cost too much", "chosen by hand");
 
