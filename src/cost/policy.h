@@ -341,6 +341,9 @@ POLICY_REAL(DEFAULT_PARTIAL_GAIN, 0.7, "of the cycles without", "more is not wor
             "chosen by hand");
 POLICY_REAL(DEFAULT_UNEVEN_CYCLES, 1.2, "times the cycles",
             "of partial sums that do not divide their axis", "chosen by hand");
+POLICY_REAL(DEFAULT_GROUPED_GAIN, 0.98, "of the cycles without",
+            "more is not worth a partial sum for each element of a group",
+            "measured: group norms with channels last, AVX-512");
 POLICY_REAL(DEFAULT_FEWER_SUMS_GAIN, 0.98, "of the cycles with more partial sums",
             "fewer sums are taken below that", "chosen by hand");
 POLICY_REAL(DEFAULT_MERGED_GAIN, 0.95, "of the cycles without",

@@ -185,6 +185,20 @@ static const struct {
            "1 <= h+kh && h+kh < 8 && 1 <= w+kw && w+kw < 8 then X[h+kh-1, w+kw-1, c] * W[kh, kw, c]"
            " else 0 // sum kh:3, kw:3\nout Y\n",
      1, 9.532, NULL},
+    {BEGIN "in A f32 [m:333, k:200]\nin B f32 [n:777, k:200]\nY[m:333, n:777] = "
+           "A[m, k] * B[n, k] // sum k:200\nout Y\n",
+     1, 1266, "@B_p"},
+    {BEGIN "in A f32 [m:1, k:20]\nin B f32 [n:1000, k:20]\nY[m:1, n:1000] = "
+           "A[m, k] * B[n, k] // sum k:20\nout Y\n",
+     1, 3.633, "{Y_v}/k"},
+    // a partial sum for each element of groups, and the mean of a group for each of its elements
+    {BEGIN "in X f32 [h:3136, c:96]\nM[g:32] = X[h, g*3+i] // mean h:3136, i:3\n"
+           "V[g:32] = (X[h, g*3+i] - M[g]) * (X[h, g*3+i] - M[g]) // mean h:3136, i:3\n"
+           "Y[h:3136, c:96] = (X[h, c] - M[c/3]) * V[c/3]\nout Y\n",
+     1, 333.3, "V_r[g_i:96] = (X[h, g_i] - M_m2[g_i]) * (X[h, g_i] - M_m2[g_i]) // mean h:3136"},
+    {BEGIN "in X f32 [h:1024, c:320]\nin V f32 [g:32]\nY[h:1024, c:320] = X[h, c] * V[c/10]\n"
+           "out Y\n",
+     1, 178.8, "Y[h:1024, c:320] = X[h, c] * V_m[c]"},
     // merged axes: tiles of pixels go across the lines of an image
     {BEGIN "in X f32 [n:1, h:14, w:14, c:528]\nin W f32 [o:256, c:528] const\n"
            "Y[n:1, h:14, w:14, o:256] = X[n, h, w, c] * W[o, c] // sum c:528\nout Y\n",
