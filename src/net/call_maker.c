@@ -7,35 +7,14 @@
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-static bool stage_taken(const void *p, const char *name) {
+static bool is_stage_taken(const struct program *p, const char *name) {
   return program_find(p, name) >= 0 || program_is_word(name);
 }
 
-static bool value_taken(const void *n, const char *name) {
-  return network_find(n, name) >= 0;
-}
-
-static bool program_taken(const void *n, const char *name) {
-  return network_find_program(n, name) >= 0;
-}
-
-static void free_name(const void *in, bool (*taken)(const void *, const char *), const char *wanted,
-                      char out[PROGRAM_NAME + 1]) {
-  snprintf(out, PROGRAM_NAME + 1, "%s", wanted);
-  for (int i = 2; taken(in, out); i++)
-    snprintf(out, PROGRAM_NAME + 1, "%.*s_%d", PROGRAM_NAME - 12, wanted, i);
-}
-
 void free_stage_name(const struct program *p, const char *wanted, char out[PROGRAM_NAME + 1]) {
-  free_name(p, stage_taken, wanted, out);
-}
-
-void free_value_name(const struct network *n, const char *wanted, char out[PROGRAM_NAME + 1]) {
-  free_name(n, value_taken, wanted, out);
-}
-
-void free_program_name(const struct network *n, const char *wanted, char out[PROGRAM_NAME + 1]) {
-  free_name(n, program_taken, wanted, out);
+  snprintf(out, PROGRAM_NAME + 1, "%s", wanted);
+  for (int i = 2; is_stage_taken(p, out); i++)
+    snprintf(out, PROGRAM_NAME + 1, "%.*s_%d", PROGRAM_NAME - 12, wanted, i);
 }
 
 /* ---- a call in the making --------------------------------------------------------------------- */

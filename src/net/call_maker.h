@@ -51,11 +51,8 @@ int graft_load(struct program *to, int tensor, int rank, const int *indices, voi
 int graft_stage(struct program *to, const struct program_tensor *like, const char *name,
                 enum program_dtype dtype);
 
-/* `wanted`, or with a number behind it, so that no tensor of the program, tensor of the network, program of
- * the network has that name. */
+/* `wanted`, or with a number behind it, so that no tensor of the program has that name. */
 void free_stage_name(const struct program *p, const char *wanted, char out[PROGRAM_NAME + 1]);
-void free_value_name(const struct network *n, const char *wanted, char out[PROGRAM_NAME + 1]);
-void free_program_name(const struct network *n, const char *wanted, char out[PROGRAM_NAME + 1]);
 
 /* A value of the type of an output of the program, as the next result of a call of it; its number. */
 int add_result(struct network *n, int call, const char *name);

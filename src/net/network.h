@@ -22,6 +22,7 @@
 #ifndef CANVAS_NET_NETWORK_H
 #define CANVAS_NET_NETWORK_H
 
+#include "base/name_table.h"
 #include "program/program.h"
 
 enum {
@@ -58,6 +59,12 @@ struct net_call {
   int line, column;
 };
 
+/* Names in use, which it borrows. */
+struct network_names {
+  struct name_table used; /* name -> tensor or program; of equal names the last one */
+  struct name_table next; /* name -> the least number behind it that may be free */
+};
+
 struct network {
   const char *name;
   struct {
@@ -71,7 +78,8 @@ struct network {
   } calls; /* in order of execution */
   struct {
     VEC(int);
-  } outputs;          /* values */
+  } outputs; /* values */
+  struct network_names tensor_names, program_names;
   struct arena arena; /* names */
 };
 
@@ -91,10 +99,18 @@ void network_output(struct network *n, int value);
 /* A weight, or a value that is computed of weights alone. */
 bool network_constant(const struct network *n, int tensor);
 bool network_is_output(const struct network *n, int tensor);
-int network_find(const struct network *n, const char *name);         /* a tensor, or -1 */
-int network_find_program(const struct network *n, const char *name); /* or -1 */
 int64_t network_elements(const struct net_tensor *t);
 int64_t network_bytes(const struct net_tensor *t); /* as it is stored */
+
+/* network_names.c */
+int network_find(const struct network *n, const char *name);         /* a tensor, or -1 */
+int network_find_program(const struct network *n, const char *name); /* or -1 */
+/* After tensors or programs were dropped, renumbered or replaced. */
+void network_index_tensors(struct network *n);
+void network_index_programs(struct network *n);
+/* `wanted`, or with a number behind it, so that no tensor, no program has that name. */
+void free_value_name(struct network *n, const char *wanted, char out[PROGRAM_NAME + 1]);
+void free_program_name(struct network *n, const char *wanted, char out[PROGRAM_NAME + 1]);
 
 /* network_parse.c, network_print.c: parsing verifies too; print(parse(t)) is canonical. */
 canvas_status network_parse(canvas_context *ctx, const char *text, size_t length,

@@ -30,6 +30,7 @@ static int *drop_values(struct network *n, const bool *dropped) {
     if (!gone) n->tensors.data[kept++] = *t;
   }
   n->tensors.count = kept;
+  network_index_tensors(n);
   return number;
 }
 
@@ -70,6 +71,7 @@ void network_drop_programs(struct network *n) {
     n->programs.data[kept++] = p;
   }
   n->programs.count = kept;
+  network_index_programs(n);
   for (int i = 0; i < n->calls.count; i++)
     n->calls.data[i].program = number[n->calls.data[i].program];
   mem_free(number);

@@ -78,6 +78,7 @@ static canvas_status in_tiles(struct network *n, struct fuse_costs *costs, int m
     program_free(n->programs.data[i]);
     n->programs.data[i] = made;
   }
+  network_index_programs(n);
   mem_free(called);
   return CANVAS_OK;
 }
