@@ -11,6 +11,7 @@
 
 enum {
   STAGES = 64,     /* of a program that is made of two */
+  NODES = 2048,    /* of all its expressions: a chain of merges takes linear time */
   PARAMETERS = 24, /* inputs and outputs of it */
   AGAIN = 4,       /* operations that are written twice, */
   TIMES = 3,       /* ... or so often */
@@ -142,12 +143,20 @@ static void inline_seam(struct program **p, const bool *met) {
     if (met[i]) inline_stage(p, i);
 }
 
+static int expression_nodes(const struct program *p) {
+  int nodes = 0;
+  for (int i = 0; i < p->tensors.count; i++)
+    if (!p->tensors.data[i].is_input) nodes += p->nodes.data[p->tensors.data[i].body].size;
+  return nodes;
+}
+
 canvas_status merge_calls(canvas_context *ctx, const struct network *n, int producer, int consumer,
                           bool copy, const bool *wanted, struct merged *out) {
   const struct program *a = n->programs.data[n->calls.data[producer].program];
   const struct program *b = n->programs.data[n->calls.data[consumer].program];
   *out = (struct merged){.maker = open_maker(n, producer, consumer)};
   if (a->tensors.count + b->tensors.count > STAGES ||
+      expression_nodes(a) + expression_nodes(b) > NODES ||
       a->inputs.count + b->inputs.count + a->outputs.count + b->outputs.count > PARAMETERS)
     return CANVAS_NONE;
   bool met[STAGES] = {false};
