@@ -132,20 +132,25 @@ bool editor_materialize(struct editor *e) {
 
 /* ---- layouts of element-wise stages ---- */
 
+/* The tile gathers the load, or has no vectors because it would. */
+static bool is_gathered(const struct default_load *l, int vector_axis) {
+  if (vector_axis < 0) return l->depends_on;
+  return l->depends_on >> vector_axis & 1 &&
+         (l->non_affine >> vector_axis & 1 || l->stride[vector_axis] != 1);
+}
+
 /* An element-wise stage from which the tile gathers, as it is not contiguous along the vector axis; -1. */
 static int gathered_stage(const struct default_plans *all, int stage) {
   const struct default_plan *plan = &all->plan[stage];
-  int v = plan->tile.vector_axis;
   struct default_facts f;
   if (plan->kind != DEFAULT_TILED && plan->kind != DEFAULT_FUSED_PRODUCER) return -1;
-  if (!all->p->tensors.data[stage].reductions || v < 0) return -1;
+  if (!all->p->tensors.data[stage].reductions) return -1;
   default_facts(all->p, stage, all->layout, &f);
   for (int i = 0; i < f.loads; i++) {
     const struct default_load *l = &f.load[i];
     const struct program_tensor *t = &all->p->tensors.data[l->tensor];
     bool element_wise = !t->is_input && !t->reductions && !is_output(all->p, l->tensor);
-    if (element_wise && l->depends_on >> v & 1 && (l->non_affine >> v & 1 || l->stride[v] != 1))
-      return l->tensor;
+    if (element_wise && is_gathered(l, plan->tile.vector_axis)) return l->tensor;
   }
   return -1;
 }
