@@ -47,6 +47,18 @@ def group_norm(channels: int, size: int, groups: int) -> Case:
     )  # fmt: skip
 
 
+def group_norm_last(channels: int, size: int, groups: int) -> Case:
+    each = channels // groups
+    return odd(
+        f"group norm {groups} of {channels}@{size} nhwc",
+        f"X [n:1, h:{size}, w:{size}, c:{channels}]; G [c:{channels}]; B [c:{channels}]",
+        f"""M[n:1, g:{groups}] = X[n, h, w, g*{each}+i] // mean i:{each}, h:{size}, w:{size}
+        V[n:1, g:{groups}] = (X[n, h, w, g*{each}+i] - M[n, g]) * (X[n, h, w, g*{each}+i] - M[n, g]) // mean i:{each}, h:{size}, w:{size}
+        Y[n:1, h:{size}, w:{size}, c:{channels}] = (X[n, h, w, c] - M[n, c/{each}]) / sqrt(V[n, c/{each}] + 0.00001) * G[c] + B[c]""",
+        lambda x: F.group_norm(channels_last(x[0]), groups, x[1], x[2]),
+    )  # fmt: skip
+
+
 def pools() -> list[Case]:
     return [
         call("max pool 3 s2 64@112 nchw", "max_pool2d_nchw",
@@ -166,6 +178,7 @@ def norms() -> list[Case]:
         group_norm(64, 56, 32),
         group_norm(128, 28, 32),
         group_norm(256, 14, 32),
+        *(group_norm_last(*row) for row in ((64, 56, 32), (96, 56, 32), (128, 28, 32), (320, 32, 32))),
         odd("batch norm 64@56", "X [n:1, c:64, h:56, w:56]; M [c:64]; V [c:64]; G [c:64]; B [c:64]",
             "Y[n:1, c:64, h:56, w:56] = (X[n, c, h, w] - M[c]) / sqrt(V[c]*V[c] + 0.00001) * G[c] + B[c]",
             lambda x: F.batch_norm(x[0], x[1], x[2] * x[2], x[3], x[4])),

@@ -191,6 +191,10 @@ static const struct {
     {BEGIN "in A f32 [m:1, k:20]\nin B f32 [n:1000, k:20]\nY[m:1, n:1000] = "
            "A[m, k] * B[n, k] // sum k:20\nout Y\n",
      1, 3.633, "{Y_v}/k"},
+    // the padded image of a strided depth-wise convolution, whose rows would be gathered
+    {"conv2d_nchw batch=4 in_channels=192 out_channels=192 height=28 width=28 kernel=7 stride=2 "
+     "padding=3 groups=192",
+     1, 1208, "pad_t[n:4, h:34, w:34, ic:192] ="},
     // a partial sum for each element of groups, and the mean of a group for each of its elements
     {BEGIN "in X f32 [h:3136, c:96]\nM[g:32] = X[h, g*3+i] // mean h:3136, i:3\n"
            "V[g:32] = (X[h, g*3+i] - M[g]) * (X[h, g*3+i] - M[g]) // mean h:3136, i:3\n"
