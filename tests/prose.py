@@ -31,20 +31,16 @@ import layers
 # Path prefixes that are not rewritten yet: remove a line when its files have no violation. A line
 # that excuses nothing is a violation itself.
 NOT_YET = (
-    "docs/aten.md",
     "docs/autoscheduler.md",
     "docs/c-api.md",
     "docs/flags.md",
     "docs/halide.md",
     "docs/kernel.md",
-    "docs/machine.md",
     "docs/networks.md",
     "docs/notebook.md",
     "docs/operators.md",
     "docs/program.md",
     "docs/search.md",
-    "docs/study.md",
-    "docs/te.md",
     "python/",
     "src/kernel/",
     "src/net/",
@@ -171,9 +167,10 @@ def check_sentences(tree: Tree) -> Found:
         if path.endswith(".md"):
             start = 0
             for end in sentence_ends(text):
-                length = len(text[start:end].split())
+                words = text[start:end].split()
+                length = 0 if set(words) == {"code"} else len(words)  # a list of names is none
                 if length > SENTENCE:
-                    begin = " ".join(text[start:end].split()[:6])
+                    begin = " ".join(words[:6])
                     first = len(text[start:end]) - len(text[start:end].lstrip()) + start
                     yield (
                         path,
@@ -411,7 +408,7 @@ PLANTED: dict[str, tuple[list[Tree], Tree]] = {
         ],
         {
             "docs/a.md": f"{RIGHT}\n{WORDY.removeprefix('word ')}. One.\n\n```\n{WORDY}\n```\n"
-            f"`{WORDY}`\n\n- {WORDY[:99]}\n- {WORDY[:99]}\n",
+            f"`{WORDY}`\n\n| {'`a` ' * 40}|\n\n- {WORDY[:99]}\n- {WORDY[:99]}\n",
             "src/code/a.c": f"/* {WORDY} */\n",
         },
     ),
