@@ -132,8 +132,7 @@ static canvas_status parse_program(struct parser *ps) {
   TRY(program_parse_inner(lx, &p));
   bool again = network_find_program(ps->n, p->name) >= 0;
   network_program(ps->n, p);
-  if (again)
-    return lexer_fail(lx, &at, "two programs have the name '%.40s', rename one", p->name);
+  if (again) return lexer_fail(lx, &at, "two programs have the name '%.40s', rename one", p->name);
   return CANVAS_OK;
 }
 

@@ -129,8 +129,7 @@ static canvas_status read_group(struct edit *e) {
     return lexer_fail(&e->lx, &at, "'%.40s' has no axis '%.*s'", t->name,
                       at.length < 40 ? at.length : 40, at.start);
   const char *why = not_grouped(e->change.from, e->change.tensor, e->change.axis, group);
-  if (why)
-    return lexer_fail(&e->lx, &at, "axis '%.40s' %s", t->axes[e->change.axis].name, why);
+  if (why) return lexer_fail(&e->lx, &at, "axis '%.40s' %s", t->axes[e->change.axis].name, why);
   e->change.group = group;
   e->change.lanes = t->axes[e->change.axis].size;
   lexer_next(&e->lx);
