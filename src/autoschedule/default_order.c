@@ -546,10 +546,11 @@ static bool has_registers(const struct chooser *c, int64_t vectors) {
   return vectors * DEFAULT_STREAMED_PANELS + vectors + 1 <= c->machine->registers;
 }
 
-/* Panels of so many vectors can be streamed side by side. */
+/* Panels of so many vectors can be streamed side by side. An axis shorter than a vector is one
+ * panel. */
 static bool can_stream(const struct chooser *c, int64_t vectors) {
   int64_t tiles = c->f->t->axes[c->best.vector_axis].size / (vectors * c->lanes);
-  return tiles % DEFAULT_STREAMED_PANELS == 0 && has_registers(c, vectors);
+  return tiles > 0 && tiles % DEFAULT_STREAMED_PANELS == 0 && has_registers(c, vectors);
 }
 
 /* Weights that can become panels of as many lanes as the tile has. */
