@@ -368,7 +368,7 @@ static int prefetch_steps(const struct nest *n, int reduction) {
     const struct default_load *l = &n->f->load[i];
     int64_t size = program_dtype_bytes(n->f->p->tensors.data[l->tensor].dtype);
     if (l->stride[n->tile->vector_axis] != 1 || l->non_affine) continue;
-    if (l->stride[reduction] * size < DEFAULT_PANEL_STEP_BYTES) continue;
+    if (l->stride[reduction] * size < machine->line) continue;
     bytes += (double)(program_elements(n->f->p, l->tensor) * size);
     step_bytes += n->tile->steps * size;
   }

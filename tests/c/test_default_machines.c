@@ -4,6 +4,7 @@
 
 #include "autoschedule/default.h"
 #include "check.h"
+#include "machines.h"
 #include "random_program.h"
 
 static canvas_context ctx;
@@ -104,4 +105,26 @@ static void all_numbers_are_given(void **state) {
   CHECK(plain <= 4, "names of axes do not make a schedule illegal, so that it is a plain one");
 }
 
-CHECK_MAIN(cmocka_unit_test(all_numbers_are_given))
+// A copy that reads along another axis than it writes along goes by cache lines.
+static void copies_go_by_lines(void **state) {
+  static const char text[] =
+      "canvas 1\nprogram p\nin X f32 [i:64, j:128]\nin Z f32 [i:128, j:64]\n"
+      "Y[i:128, j:64] = X[j, i] + Z[i, j]\nout Y\n";
+  struct program *p;
+  CHECK_INT(program_parse(&ctx, text, sizeof text - 1, &p), CANVAS_OK, ctx.message);
+  for (int line = 32; line <= 256; line *= 2) {
+    struct machine m = machine_avx2;
+    struct buf shown = {0}, expected = {0};
+    m.line = line;
+    struct schedule *s = schedule_default(p, true, &m);
+    schedule_print(s, &shown);
+    buf_printf(&expected, "i_i:%d =>", line / 4);
+    CHECK(strstr(shown.text, expected.text), expected.text);
+    buf_free(&shown);
+    buf_free(&expected);
+    schedule_free(s);
+  }
+  program_free(p);
+}
+
+CHECK_MAIN(cmocka_unit_test(all_numbers_are_given), cmocka_unit_test(copies_go_by_lines))
