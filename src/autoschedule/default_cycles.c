@@ -23,8 +23,8 @@ static struct chooser_row_tiles row_tiles_of(const struct chooser *c, int axis) 
   struct chooser_row_tiles many = {0}, *out = &many;
   if (rows <= DEFAULT_ROWS_REMEMBERED) out = &c->row_tiles[axis][rows];
   if (out->full > 0) return *out;
-  int64_t left = size % rows;
-  out->full = (double)((size - left) / rows);
+  int64_t left = size % rows, whole = size / rows;
+  out->full = (double)whole;
   out->remainder =
       left ? DEFAULT_REMAINDER + (1 - DEFAULT_REMAINDER) * (double)left / (double)rows : 0;
   return *out;
@@ -241,7 +241,8 @@ double chooser_line_bytes(const struct chooser *c, const struct default_load *l)
     else if (step)
       span += (steps - 1) * step;
   }
-  return lines * (double)(span / c->machine->line + 1) * c->machine->line;
+  int64_t run = span / c->machine->line + 1;
+  return lines * (double)(run * c->machine->line);
 }
 
 /* Measured with few registers only, for loads that stay_in_l1; see chooser_load. */
