@@ -22,7 +22,7 @@ from typing import Any
 import native_cases
 import numpy as np
 import torch
-from cases_operators import Case as Operator
+from cases import Case as Operator
 from compiled_program import (
     BUILD,
     ROOT,
