@@ -80,14 +80,18 @@ def conv(c: Conv, block: int = 32) -> Callable[[], str]:
 
 
 NHWC = "conv2d_nhwc kernel=3 padding=1 weights=hwio"
+NCHW = "conv2d_nchw kernel=3 padding=1"
+SPARSE = "bsr_conv2d_nhwc kernel=3 padding=1 block_rows=16 block_columns=1"
+
+
+def sized(words: str, size: int, channels: int, out: int) -> str:
+    return f"{words} height={size} width={size} in_channels={channels} out_channels={out}"
+
+
 CASES = {
     "conv 3x3 64@56": Case(conv(Conv(64, 56, 64)), "conv_rows", "wi=14"),
     "conv 3x3 256@14": Case(conv(Conv(256, 14, 256)), "conv_rows", "wi=14"),
-    "conv 3x3 64@28 nchw": Case(
-        operator(
-            "conv2d_nchw in_channels=64 height=28 width=28 out_channels=64 kernel=3 padding=1"
-        )
-    ),
+    "conv 3x3 64@28 nchw": Case(operator(sized(NCHW, 28, 64, 64))),
     "conv 1x1 256@14": Case(conv(Conv(256, 14, 256, kernel=1, padding=0)), "conv_rows", "wi=14"),
     "conv 3x3 512@7": Case(conv(Conv(512, 7, 512), 64), "conv_blocks", "wi=7"),
     "depthwise 144@56": Case(
@@ -107,21 +111,11 @@ CASES = {
     "figure 6 64@56": Case(
         lambda: programs.figure6(Conv(64, 56, 64), 64), "figure6_rows", "tv=64,hi=7"
     ),
-    "points of conv 3x3 64@56": points(
-        f"{NHWC} height=56 width=56 in_channels=64 out_channels=64"
-    ),
-    "points of conv 3x3 256@14": points(
-        f"{NHWC} height=14 width=14 in_channels=256 out_channels=256"
-    ),
-    "points of conv 3x3 512@7": points(
-        f"{NHWC} height=7 width=7 in_channels=512 out_channels=512"
-    ),
-    "points of conv 3x3 512@7 batch 10": points(
-        f"{NHWC} batch=10 height=7 width=7 in_channels=512 out_channels=512"
-    ),
-    "points of conv 3x3 128@28 nchw": points(
-        "conv2d_nchw kernel=3 padding=1 height=28 width=28 in_channels=128 out_channels=128"
-    ),
+    "points of conv 3x3 64@56": points(sized(NHWC, 56, 64, 64)),
+    "points of conv 3x3 256@14": points(sized(NHWC, 14, 256, 256)),
+    "points of conv 3x3 512@7": points(sized(NHWC, 7, 512, 512)),
+    "points of conv 3x3 512@7 batch 10": points(sized(f"{NHWC} batch=10", 7, 512, 512)),
+    "points of conv 3x3 128@28 nchw": points(sized(NCHW, 28, 128, 128)),
     "points of depthwise 144@56 nhwc": of_points(
         lambda: constant(programs.depthwise(Conv(144, 56, 144, groups=144), 0), 1)
     ),
@@ -132,26 +126,15 @@ CASES = {
         "depthwise_conv2d_nchw height=56 width=56 in_channels=144 kernel=3 padding=1"
     ),
     "points of gemm 500x512x520": points("gemm m=500 n=512 k=520"),
-    "points of bsr conv 128@28": points(
-        "bsr_conv2d_nhwc height=28 width=28 in_channels=128 out_channels=128 kernel=3 padding=1"
-        " block_rows=16 block_columns=1 blocks=3686"
-    ),
+    "points of bsr conv 128@28": points(sized(f"{SPARSE} blocks=3686", 28, 128, 128)),
     "points of softmax 512x1000": points("softmax shape=512x1000"),
 }
 
 HELD_OUT = {
-    "points of conv 3x3 96@35": points(
-        f"{NHWC} height=35 width=35 in_channels=96 out_channels=96"
-    ),
-    "points of conv 3x3 48@112 stride 2": points(
-        f"{NHWC} height=112 width=112 in_channels=48 out_channels=96 stride=2"
-    ),
-    "points of conv 1x1 192@28": points(
-        "conv2d_nhwc kernel=1 weights=hwio height=28 width=28 in_channels=192 out_channels=64"
-    ),
-    "points of conv 5x5 48@27 nchw": points(
-        "conv2d_nchw kernel=5 padding=2 height=27 width=27 in_channels=48 out_channels=128"
-    ),
+    "points of conv 3x3 96@35": points(sized(NHWC, 35, 96, 96)),
+    "points of conv 3x3 48@112 stride 2": points(sized(f"{NHWC} stride=2", 112, 48, 96)),
+    "points of conv 1x1 192@28": points(sized("conv2d_nhwc kernel=1 weights=hwio", 28, 192, 64)),
+    "points of conv 5x5 48@27 nchw": points(sized("conv2d_nchw kernel=5 padding=2", 27, 48, 128)),
     "points of conv 3x3 256@16 dilated": of_points(
         lambda: convolution((16, 16), 256, 128, 3, 1, 2, 2)
     ),
@@ -168,13 +151,9 @@ HELD_OUT = {
         "depthwise_conv2d_nchw height=28 width=28 in_channels=240 kernel=5 padding=2"
     ),
     "points of conv_transpose 96@14": points(
-        "conv_transpose2d_nchw in_channels=96 height=14 width=14 out_channels=48 kernel=4"
-        " stride=2 padding=1"
+        sized("conv_transpose2d_nchw kernel=4 stride=2 padding=1", 14, 96, 48)
     ),
-    "points of bsr conv 64@28": points(
-        "bsr_conv2d_nhwc height=28 width=28 in_channels=64 out_channels=64 kernel=3 padding=1"
-        " block_rows=16 block_columns=1 blocks=691"
-    ),
+    "points of bsr conv 64@28": points(sized(f"{SPARSE} blocks=691", 28, 64, 64)),
     "points of softmax 200x333": points("softmax shape=200x333"),
     "gemv 700x2048": Case(operator("gemv m=700 k=2048")),
     "max pool 96@55 nhwc": Case(
