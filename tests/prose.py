@@ -48,7 +48,6 @@ NOT_YET = (
     "docs/te.md",
     "python/",
     "src/kernel/",
-    "src/net/",
     "src/run/",
     "src/tune/",
 )
@@ -74,7 +73,6 @@ COMPILER = (
     "src/code/",
     "src/emit/",
     "src/tune/",
-    "src/net/",
     "docs/schedule.md",
     "docs/halide.md",
     "docs/native.md",

@@ -1,4 +1,4 @@
-/* The kind of a program: element-wise, without reductions, only data movement. See merge_calls.h. */
+/* Classifies programs: element-wise, without reductions, data movement. See merge_calls.h. */
 #include <stdlib.h>
 
 #include "net/merge_calls.h"
@@ -10,7 +10,7 @@ bool program_is_flat(const struct program *p) {
   return true;
 }
 
-/* The indices are the axes of the stage in order; of an axis of size 1 it may be 0. */
+/* Whether the indices are the stage's axes in order. The index of an axis of size 1 may be 0. */
 static bool is_own_element(const struct program *p, const struct px_node *load,
                            const struct program_tensor *stage) {
   const struct program_tensor *t = &p->tensors.data[load->tensor];
@@ -24,7 +24,7 @@ static bool is_own_element(const struct program *p, const struct px_node *load,
   return true;
 }
 
-/* Loads of what depends on the input: of the own element, or any other. */
+/* Finds loads of tensors that depend on the input: of the same element, or of another one. */
 static void find_loads(const struct program *p, int expr, const struct program_tensor *stage,
                        const bool *depends, bool *own, bool *other) {
   if (expr < 0) return;
