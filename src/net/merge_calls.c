@@ -106,21 +106,21 @@ static int64_t places(const struct program *p, int stage) {
 /* Whether to inline the stage into its only consumer. */
 static bool is_inlined(const struct program *p, int stage) {
   const struct program_tensor *t = &p->tensors.data[stage];
-  int loads = 0, reader = -1, readers = 0;
+  int loads = 0, consumer = -1, consumers = 0;
   if (not_inlined(p, stage)) return false;
   for (int i = stage + 1; i < p->tensors.count; i++) {
     int count = stage_loads(p, i, stage);
     loads += count;
-    readers += count > 0;
-    if (count) reader = i;
+    consumers += count > 0;
+    if (count) consumer = i;
   }
-  if (readers != 1) return false;
-  const struct program_tensor *r = &p->tensors.data[reader];
+  if (consumers != 1) return false;
+  const struct program_tensor *r = &p->tensors.data[consumer];
   int size = p->nodes.data[r->body].size;
   if (!t->reductions) size += loads * p->nodes.data[t->body].size;
   if (size > LENGTH) return false;
   if (t->reductions || is_move(p, stage)) return true;
-  if (r->reductions || places(p, reader) > places(p, stage)) return false;
+  if (r->reductions || places(p, consumer) > places(p, stage)) return false;
   return loads == 1 || (loads <= TIMES && operations(p, t->body) <= AGAIN);
 }
 

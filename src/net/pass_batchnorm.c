@@ -430,7 +430,7 @@ static canvas_status into_two(const struct change_of *c) {
   return replace_norm(c, a, b);
 }
 
-static int readers_of(const struct network *n, int value) {
+static int uses_of(const struct network *n, int value) {
   int count = network_is_output(n, value);
   for (int i = 0; i < n->calls.count; i++)
     for (int k = 0; k < n->calls.data[i].arguments.count; k++)
@@ -455,7 +455,7 @@ static canvas_status change_call(canvas_context *ctx, struct network *n, int cal
   c.channel = find_norm(n, call, &c.norm);
   if (c.channel < 0 || !c.norm.products) return CANVAS_OK;
   int x = n->calls.data[call].arguments.data[c.norm.argument];
-  bool value = n->tensors.data[x].kind == NET_VALUE && readers_of(n, x) == 1;
+  bool value = n->tensors.data[x].kind == NET_VALUE && uses_of(n, x) == 1;
   if (!value || !find_linear(n, x, c.channel, &l))
     return c.norm.computed || c.norm.sums + c.norm.products > 2 ? into_two(&c) : CANVAS_OK;
   TRY(into_weights(&c, &l));

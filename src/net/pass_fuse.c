@@ -58,7 +58,7 @@ static bool takes(const struct net_call *c, int tensor) {
 
 /* Number of other calls that read the tensor, plus 1 for an output; *before: one of them precedes
  * the consumer. */
-static int other_readers(const struct fusing *f, int tensor, int consumer, bool *before) {
+static int count_other_consumers(const struct fusing *f, int tensor, int consumer, bool *before) {
   int count = 0;
   for (int i = 0; i < f->n->calls.count; i++) {
     if (i == consumer || f->gone[i] || !takes(&f->n->calls.data[i], tensor)) continue;
@@ -68,16 +68,16 @@ static int other_readers(const struct fusing *f, int tensor, int consumer, bool 
   return count + network_is_output(f->n, tensor);
 }
 
-/* Sets f->wanted of the producer's results. *readers: other calls that read what the consumer
+/* Sets f->wanted of the producer's results. *consumers: other calls that read what the consumer
  * reads. False: another call reads a result before the consumer. */
-static bool find_wanted(const struct fusing *f, int producer, int consumer, int *readers) {
+static bool find_wanted(const struct fusing *f, int producer, int consumer, int *consumers) {
   const struct net_call *p = &f->n->calls.data[producer];
   bool before = false;
-  *readers = 0;
+  *consumers = 0;
   for (int i = 0; i < p->results.count; i++) {
-    int result = p->results.data[i], others = other_readers(f, result, consumer, &before);
+    int result = p->results.data[i], others = count_other_consumers(f, result, consumer, &before);
     f->wanted[result] = others > 0;
-    if (takes(&f->n->calls.data[consumer], result)) *readers += others;
+    if (takes(&f->n->calls.data[consumer], result)) *consumers += others;
   }
   return !before;
 }
@@ -171,14 +171,14 @@ static canvas_status take(struct fusing *f, struct merged *m, int producer, int 
 static canvas_status try_producer(struct fusing *f, int producer, int consumer, bool *taken) {
   const struct network *n = f->n;
   const struct program *p = n->programs.data[n->calls.data[producer].program];
-  int readers;
+  int consumers;
   struct merged m;
   canvas_context quiet;
   *taken = false;
   if (!n->calls.data[producer].varies || choose(f, producer, consumer) == APART) return CANVAS_OK;
-  bool movable = find_wanted(f, producer, consumer, &readers);
-  bool copy = readers > 0;
-  if (copy ? !program_moves(p) || readers >= COPIES : !movable) return CANVAS_OK;
+  bool movable = find_wanted(f, producer, consumer, &consumers);
+  bool copy = consumers > 0;
+  if (copy ? !program_moves(p) || consumers >= COPIES : !movable) return CANVAS_OK;
   canvas_status status = merge_calls(&quiet, n, producer, consumer, copy, f->wanted, &m);
   if (status == CANVAS_OK && pays(f, producer, consumer, m.maker.program)) {
     status = take(f, &m, producer, consumer, copy);

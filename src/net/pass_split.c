@@ -45,7 +45,7 @@ struct cutting {
 /* ---- possible cuts --------------------------------------------------------------------------- */
 
 /* Number of stages that read the tensor; *last: the last of them. */
-static int readers(const struct program *p, int tensor, int *last) {
+static int count_consumers(const struct program *p, int tensor, int *last) {
   int count = 0;
   for (int i = tensor + 1; i < p->tensors.count; i++) {
     if (p->tensors.data[i].is_input || !stage_loads(p, i, tensor)) continue;
@@ -58,7 +58,7 @@ static int readers(const struct program *p, int tensor, int *last) {
 /* The only consumer of the stage, if it is element-wise; -1 otherwise. */
 static int next_map(const struct program *p, int stage) {
   int next = -1;
-  if (is_output(p, stage) || readers(p, stage, &next) != 1) return -1;
+  if (is_output(p, stage) || count_consumers(p, stage, &next) != 1) return -1;
   return stage_maps(p, next, stage) ? next : -1;
 }
 

@@ -183,7 +183,7 @@ static bool try_axis(struct windows *s, int axis) {
 /* ---- the pass -------------------------------------------------------------------------------- */
 
 /* A program that reads the value, and its input for it. */
-static const struct program *reader_of(const struct network *n, int value, int *input) {
+static const struct program *find_consumer(const struct network *n, int value, int *input) {
   for (int i = 0; i < n->calls.count; i++)
     for (int k = 0; k < n->calls.data[i].arguments.count; k++) {
       if (n->calls.data[i].arguments.data[k] != value) continue;
@@ -216,7 +216,7 @@ static canvas_status try_call(canvas_context *ctx, struct network *n, int call) 
   if (!is_concatenation(n, c)) return CANVAS_OK;
   int source = common_source(n, c), input = -1;
   if (source < 0) return CANVAS_OK;
-  const struct program *like = reader_of(n, source, &input);
+  const struct program *like = find_consumer(n, source, &input);
   int rank = n->tensors.data[c->results.data[0]].rank, parts = c->arguments.count;
   for (int axis = 0; axis < rank; axis++) {
     struct windows s = {call_maker_open("windows"), {n, call, source, -1}, -1, axis, parts, 0};
