@@ -109,13 +109,13 @@ static int64_t find_cut(const struct within *w, const struct box *b, int expr, i
     }
     return 0;
   }
-  bool turned = n->op == PX_GT || n->op == PX_LE, with = n->op == PX_LE || n->op == PX_GE;
+  bool swapped = n->op == PX_GT || n->op == PX_LE, with = n->op == PX_LE || n->op == PX_GE;
   if (n->op != PX_LT && n->op != PX_GT && !with) return 0;
   if (w->p->nodes.data[n->arg[0]].sort != PX_INDEX) return 0;
   struct affine sum = {
       0}; /* a < b: a-b < 0;  a >= b: not a-b < 0;  a > b: b-a < 0;  a <= b: not b-a < 0 */
-  if (!affine_add(w->p, &sum, n->arg[0], turned ? -1 : 1)) return 0;
-  if (!affine_add(w->p, &sum, n->arg[1], turned ? 1 : -1)) return 0;
+  if (!affine_add(w->p, &sum, n->arg[0], swapped ? -1 : 1)) return 0;
+  if (!affine_add(w->p, &sum, n->arg[1], swapped ? 1 : -1)) return 0;
   return cut_of_sum(w, b, &sum, axis);
 }
 

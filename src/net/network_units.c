@@ -97,14 +97,14 @@ static bool is_free(const struct network_code *code, const char *name, int count
 
 static char *name_of_program(const struct network_code *code, int unit) {
   const struct net_form *form = form_at(code, &code->units.data[unit]);
-  struct buf wish = {0};
+  struct buf wanted = {0};
   for (int i = 1;; i++) {
-    buf_printf(&wish, "%s_%s", code->name, code->network->programs.data[form->program]->name);
-    if (i > 1) buf_printf(&wish, "_%d", i);
-    char *name = emit_c_function(wish.text);
-    wish.length = 0;
+    buf_printf(&wanted, "%s_%s", code->name, code->network->programs.data[form->program]->name);
+    if (i > 1) buf_printf(&wanted, "_%d", i);
+    char *name = emit_c_function(wanted.text);
+    wanted.length = 0;
     if (is_free(code, name, unit)) {
-      buf_free(&wish);
+      buf_free(&wanted);
       return name;
     }
     mem_free(name);

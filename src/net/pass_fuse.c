@@ -123,7 +123,7 @@ static bool leaves_caches(const struct fusing *f, const struct net_call *from) {
   return network_elements(t) * program_dtype_bytes(t->dtype) > f->costs->machine.l2;
 }
 
-enum choice { APART, ASKED, TAKEN };
+enum choice { APART, PREDICTED, TAKEN };
 
 static enum choice choose(const struct fusing *f, int producer, int consumer) {
   const struct net_call *from = &f->n->calls.data[producer], *to = &f->n->calls.data[consumer];
@@ -134,7 +134,7 @@ static enum choice choose(const struct fusing *f, int producer, int consumer) {
   if (is_heavy(p) && !map && leaves_caches(f, from)) return APART;
   if (only_copies(q) && !only_copies(p)) return APART;                  /* a view */
   if (f->in_place[producer] && from->arguments.count > 1) return APART; /* a concatenation */
-  return map ? TAKEN : ASKED;
+  return map ? TAKEN : PREDICTED;
 }
 
 static bool pays(struct fusing *f, int producer, int consumer, const struct program *both) {
