@@ -48,7 +48,6 @@ NOT_YET = (
     "docs/te.md",
     "python/",
     "src/kernel/",
-    "src/run/",
     "src/tune/",
 )
 

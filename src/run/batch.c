@@ -1,4 +1,4 @@
-/* Many candidates of one program. See batch.h. */
+/* Compiles, checks and times candidates of one program. See batch.h. */
 #include "run/batch.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@
 #include "run/child.h"
 
 enum { TOGETHER = 20, NAME_SIZE = 128, PATH_SIZE = 4096 };
-enum { AGAIN = 3 }; /* times that objects are made which somebody removes before they are open */
+enum { AGAIN = 3 }; /* attempts to compile objects that others remove before they are open */
 
 struct batch {
   canvas_context *ctx;
@@ -24,15 +24,15 @@ struct batch {
   struct measure_limits limits;
 };
 
-/* One that has a text. */
+/* A candidate that has a text. */
 struct member {
   const struct batch_candidate *candidate;
   struct verdict *verdict;
-  double *times; /* of its turns; NULL: none are taken */
+  double *times; /* seconds of its rounds; NULL: none are timed */
   char prepare[NAME_SIZE];
 };
 
-/* Those that are compiled together. */
+/* Candidates that share a file. */
 struct group {
   int count;
   struct member *members;
@@ -40,7 +40,7 @@ struct group {
   struct object *objects;
 };
 
-/* ---- sources ---------------------------------------------------------------------------------- */
+/* ---- sources --------------------------------------------------------------------------------- */
 
 static struct source source_of(const struct batch *b, struct member *m) {
   const struct batch_candidate *c = m->candidate;
@@ -58,19 +58,19 @@ static struct source source_of(const struct batch *b, struct member *m) {
   return s;
 }
 
-/* ---- compiling -------------------------------------------------------------------------------- */
+/* ---- compiling ------------------------------------------------------------------------------- */
 
-/* What a process beside this one makes of a group, in memory that both share. */
+/* A group that another process compiles; the results are in shared memory. */
 struct ahead {
   const struct batch *b;
   const struct group *group;
   size_t size;
   int process;
   struct mem_deferred drop;
-  bool done; /* all that follows is there */
+  bool done; /* the results are complete */
   struct made {
     struct object object;
-    char path[PATH_SIZE]; /* of it; "": none */
+    char path[PATH_SIZE]; /* path of the object; "": none */
   } made[];
 };
 
@@ -82,7 +82,7 @@ static canvas_status build(canvas_context *ctx, const struct batch *b, const str
 static void build_beside(void *data) {
   struct ahead *a = data;
   canvas_context ctx = {.message = ""};
-  if (build(&ctx, a->b, a->group) != CANVAS_OK) return; /* it is told when its turn has come */
+  if (build(&ctx, a->b, a->group) != CANVAS_OK) return; /* the parent retries and reports it */
   for (int i = 0; i < a->group->count; i++) {
     const char *path = a->group->objects[i].path;
     if (path && strlen(path) >= PATH_SIZE) return;
@@ -99,7 +99,7 @@ static void drop_ahead(void *data) {
   memory_unshare(a, a->size);
 }
 
-/* Builds the group while another is measured. NULL: it is built when its turn has come. */
+/* Starts to compile the group while another is measured. NULL: it is compiled later. */
 static struct ahead *build_ahead(const struct batch *b, const struct group *g) {
   size_t size = sizeof(struct ahead) + (size_t)g->count * sizeof(struct made);
   struct ahead *a = memory_shared(size);
@@ -126,9 +126,9 @@ static bool take_ahead(struct ahead *a, const struct group *g) {
   return done;
 }
 
-/* ---- measuring -------------------------------------------------------------------------------- */
+/* ---- measuring ------------------------------------------------------------------------------- */
 
-/* `count` members from the first on, and what they were compiled to. */
+/* Measures `count` members with their objects. */
 static canvas_status judge(struct batch *b, const struct member *members, int count,
                            const struct object *objects) {
   struct measure_item *items = mem_alloc((size_t)count * sizeof *items);
@@ -162,8 +162,8 @@ static canvas_status judge(struct batch *b, const struct member *members, int co
   return status;
 }
 
-/* Where the object of several does not load, one of them is to blame, or it was damaged in the cache:
- * each gets an object of its own, made anew. */
+/* Compiles and measures a member alone, if the object of several does not load: another member or a
+ * damaged cache may be the cause. */
 static canvas_status judge_alone(struct batch *b, const struct group *g, int at) {
   struct object object;
   if (g->objects[at].cached) cache_drop(g->objects[at].path);
@@ -174,7 +174,7 @@ static canvas_status judge_alone(struct batch *b, const struct group *g, int at)
   return status;
 }
 
-/* Whether each object that was made is still there. */
+/* Whether all objects are still in the cache. */
 static bool are_there(const struct group *g) {
   bool all = true;
   for (int i = 0; i < g->count && all; i++) {
@@ -187,7 +187,7 @@ static bool are_there(const struct group *g) {
   return all;
 }
 
-/* Somebody has removed the cache meanwhile. */
+/* Compiles again if the cache was removed meanwhile. */
 static canvas_status build_missing(const struct batch *b, const struct group *g) {
   for (int again = 0; again < AGAIN && !are_there(g); again++) {
     objects_free(g->objects, g->count);
@@ -196,7 +196,7 @@ static canvas_status build_missing(const struct batch *b, const struct group *g)
   return CANVAS_OK;
 }
 
-/* What does not load is not for the next process to find, either. */
+/* Measures a group and removes objects that do not load from the cache. */
 static canvas_status judge_group(struct batch *b, const struct group *g) {
   TRY(build_missing(b, g));
   TRY(judge(b, g->members, g->count, g->objects));
@@ -211,7 +211,7 @@ static canvas_status judge_group(struct batch *b, const struct group *g) {
   return CANVAS_OK;
 }
 
-/* ---- groups ----------------------------------------------------------------------------------- */
+/* ---- groups ---------------------------------------------------------------------------------- */
 
 static void group_open(struct group *g, int most) {
   g->members = mem_alloc((size_t)most * sizeof *g->members);
@@ -225,7 +225,8 @@ static void group_close(struct group *g) {
   mem_free(g->objects);
 }
 
-/* The next candidates that have a text, from `at` on; where the one after them is. */
+/* Fills the group with candidates that have a text, from `at` on; returns the position after
+ * them. */
 static int group_fill(const struct batch *b, struct group *g,
                       const struct batch_candidate *candidates, int count, int at,
                       struct verdict *verdicts) {
