@@ -48,7 +48,6 @@ NOT_YET = (
     "docs/te.md",
     "python/",
     "src/kernel/",
-    "src/tune/",
 )
 
 
@@ -71,7 +70,6 @@ COMPILER = (
     "src/explain/",
     "src/code/",
     "src/emit/",
-    "src/tune/",
     "docs/schedule.md",
     "docs/halide.md",
     "docs/native.md",

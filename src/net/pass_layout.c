@@ -27,8 +27,7 @@
 enum kind { AS_IT_CAME, CHANNELS_LAST, BLOCKED, KINDS };
 enum { BLOCK = 16, ROUNDS = 8, EVALUATIONS = 1500 };
 /* Limits of the time of a candidate over the current time, set by the error of predictions: between
- * ends, for one value, for packed weights, and of a uniform layout as a start over the best one.
- */
+ * ends, for one value, for packed weights, and of a uniform layout as a start over the best one. */
 static const double BETTER = 0.99, SURELY_BETTER = 0.9, PACKED_BETTER = 0.8, NEARLY = 1.1;
 /* A program with a layout of each tensor. */
 struct variant {

@@ -403,8 +403,7 @@ void expected_take_timed(const struct expected *e) {
 }
 
 /* Writes "Y[0, 3, 5]". got - want| / bound, 0 if they are equal; => |got - want| / bound; 0 if
- * equal, wrong beyond 1. If fp32 overflows, infinity is right. A NaN must be a NaN.
- */
+ * equal, wrong beyond 1. If fp32 overflows, infinity is right. A NaN must be a NaN. */
 static const char *place_text(const struct expected_output *o, int64_t flat, char *text,
                               size_t size) {
   int64_t at[PROGRAM_AXES];

@@ -42,8 +42,7 @@ static int exceeds(struct writer *w, int a, int b) {
 }
 
 /* Magnitude that a relative error refers to; 0 for infinity, which has no last place.
- * value| * error; nothing where there is no error. => |value| * error; -1 without an error.
- */
+ * value| * error; nothing where there is no error. => |value| * error; -1 without an error. */
 static int measure_of(struct writer *w, int expr) {
   int size = size_of(w, expr);
   if (!w->infinite) return size;
@@ -110,8 +109,7 @@ static struct both walk_real(struct writer *w, int index) {
 }
 
 /* a / b is off by at most (e(a) + |a/b| e(b)) / (|b| - e(b)). a|^b moves by a factor exp(d) where
- * its => |a|^b changes by a factor of exp(d) if its logarithm changes by d.
- */
+ * its => |a|^b changes by a factor of exp(d) if its logarithm changes by d. */
 static int quotient_error(struct writer *w, struct both a, struct both b, int value) {
   int size = size_of(w, b.value);
   int error = plus(w, a.error, scaled(w, value, b.error));
