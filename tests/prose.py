@@ -47,7 +47,6 @@ NOT_YET = (
     "docs/study.md",
     "docs/te.md",
     "python/",
-    "src/kernel/",
 )
 
 
