@@ -119,45 +119,45 @@ static bool has_border(const struct default_made *made) {
   return n->op == PX_SELECT && is_index_condition(p, n->arg[0]);
 }
 
-static bool add_wished(struct maker *m, const struct program *p,
-                       const struct default_constraint *wish) {
+static bool add_constrained(struct maker *m, const struct program *p,
+                            const struct default_constraint *constraint) {
   struct default_made made;
-  if (!default_make(p, m->machine, wish, &made)) return false;
-  bool blocked = wish->blocks == BLOCKS_FORMULA || made.tile.block_axis >= 0;
-  bool summed = wish->tile || made.program->tensors.count > p->tensors.count;
-  if (!blocked || !summed || (wish->keeps_guards && !has_border(&made))) {
+  if (!default_make(p, m->machine, constraint, &made)) return false;
+  bool blocked = constraint->blocks == BLOCKS_FORMULA || made.tile.block_axis >= 0;
+  bool summed = constraint->tile || made.program->tensors.count > p->tensors.count;
+  if (!blocked || !summed || (constraint->keeps_guards && !has_border(&made))) {
     drop(&made);
     return false;
   }
-  sketch_open(&made, wish, m->machine);
-  enum sketch_family family = wish->keeps_guards   ? FAMILY_BORDERS
-                              : wish->partial_sums ? FAMILY_SUMS
-                                                   : FAMILY_PLAIN;
-  add(m, (struct sketch){rule_of(wish), made.program, made.schedule, made.cycles, family,
-                         wish->blocks});
+  sketch_open(&made, constraint, m->machine);
+  enum sketch_family family = constraint->keeps_guards   ? FAMILY_BORDERS
+                              : constraint->partial_sums ? FAMILY_SUMS
+                                                         : FAMILY_PLAIN;
+  add(m, (struct sketch){rule_of(constraint), made.program, made.schedule, made.cycles, family,
+                         constraint->blocks});
   return true;
 }
 
 /* ---- producers per block of rows ------------------------------------------------------------- */
 
 static void add_buffered(struct maker *m, const struct program *p,
-                         const struct default_constraint *wish, bool across) {
+                         const struct default_constraint *constraint, bool across) {
   struct default_made made;
-  if (!default_make(p, m->machine, wish, &made)) return;
-  if ((wish->keeps_guards && !has_border(&made)) ||
-      !sketch_buffer(&made, wish->buffer, across, m->machine) ||
+  if (!default_make(p, m->machine, constraint, &made)) return;
+  if ((constraint->keeps_guards && !has_border(&made)) ||
+      !sketch_buffer(&made, constraint->buffer, across, m->machine) ||
       !is_legal(made.program, made.schedule, m->machine)) {
     drop(&made);
     return;
   }
-  sketch_open(&made, wish, m->machine);
+  sketch_open(&made, constraint, m->machine);
   struct buf rule = {0};
-  buf_printf(&rule, "%s of rows%s, ", wish->buffer, across ? " across" : "");
-  char *of = rule_of(wish);
+  buf_printf(&rule, "%s of rows%s, ", constraint->buffer, across ? " across" : "");
+  char *of = rule_of(constraint);
   buf_puts(&rule, of);
   mem_free(of);
   add(m, (struct sketch){rule.text, made.program, made.schedule, made.cycles, FAMILY_BUFFERED,
-                         wish->blocks});
+                         constraint->blocks});
 }
 
 static bool is_summed(const struct program *p, int stage) {
@@ -167,14 +167,15 @@ static bool is_summed(const struct program *p, int stage) {
 }
 
 /* Tries each stage that a reduction reads, under its name after the edits. */
-static void add_buffers(struct maker *m, const struct program *p, struct default_constraint wish) {
-  wish.blocks = BLOCKS_ROWS;
+static void add_buffers(struct maker *m, const struct program *p,
+                        struct default_constraint constraint) {
+  constraint.blocks = BLOCKS_ROWS;
   for (int i = 0; i < p->tensors.count; i++) {
     const struct program_tensor *t = &p->tensors.data[i];
     if (t->is_input || t->reductions || !is_summed(p, i)) continue;
-    strcpy(wish.buffer, t->name);
-    add_buffered(m, p, &wish, false);
-    add_buffered(m, p, &wish, true);
+    strcpy(constraint.buffer, t->name);
+    add_buffered(m, p, &constraint, false);
+    add_buffered(m, p, &constraint, true);
   }
 }
 
@@ -187,31 +188,31 @@ static int by_cycles(const void *a, const void *b) {
 /* ---- producers per band of rows -------------------------------------------------------------- */
 
 static bool add_band(struct maker *m, const struct program *p,
-                     const struct default_constraint *wish, const char *stage, int64_t rows) {
+                     const struct default_constraint *constraint, const char *stage, int64_t rows) {
   struct default_made made;
-  if (!default_make(p, m->machine, wish, &made)) return false;
+  if (!default_make(p, m->machine, constraint, &made)) return false;
   if (!sketch_overlap(&made, stage, rows, m->machine) ||
       !is_legal(made.program, made.schedule, m->machine)) {
     drop(&made);
     return false;
   }
-  sketch_open(&made, wish, m->machine);
+  sketch_open(&made, constraint, m->machine);
   struct buf rule = {0};
-  char *of = rule_of(wish);
+  char *of = rule_of(constraint);
   buf_printf(&rule, "%s for %lld rows, overlapping, %s", stage, (long long)rows, of);
   mem_free(of);
   add(m, (struct sketch){rule.text, made.program, made.schedule, made.cycles, FAMILY_BUFFERED,
-                         wish->blocks});
+                         constraint->blocks});
   return true;
 }
 
 /* Tries bands, which need several panels, else blocks. */
-static void add_rows(struct maker *m, const struct program *p, struct default_constraint wish,
+static void add_rows(struct maker *m, const struct program *p, struct default_constraint constraint,
                      const char *stage, int64_t rows) {
-  wish.blocks = BLOCKS_BANDS;
-  if (add_band(m, p, &wish, stage, rows)) return;
-  wish.blocks = BLOCKS_ROWS;
-  add_band(m, p, &wish, stage, rows);
+  constraint.blocks = BLOCKS_BANDS;
+  if (add_band(m, p, &constraint, stage, rows)) return;
+  constraint.blocks = BLOCKS_ROWS;
+  add_band(m, p, &constraint, stage, rows);
 }
 
 /* Computes each stage that a window reads for a few rows at a time, in the best tiles. */
@@ -248,20 +249,20 @@ static void add_kinds(struct maker *m, const struct program *p,
   default_list_candidates(p, m->machine, base, &kinds);
   if (kinds.count) qsort(kinds.data, (size_t)kinds.count, sizeof *kinds.data, by_cycles);
   for (int i = 0; i < kinds.count && i < KINDS; i++) {
-    struct default_constraint wish = kinds.data[i].constraint;
+    struct default_constraint constraint = kinds.data[i].constraint;
     if (kinds.data[i].cycles > WORSE * kinds.data[0].cycles) break;
-    if (!is_of_sums(&wish, base->partial_sums)) continue;
-    wish.keeps_guards = base->keeps_guards;
-    wish.partial_sums = base->partial_sums;
-    wish.blocks = BLOCKS_LANES;
-    add_buffers(m, p, wish);
-    bool panels = add_wished(m, p, &wish);
-    wish.blocks = BLOCKS_ROWS;
-    bool rows = add_wished(m, p, &wish);
-    wish.blocks = BLOCKS_BANDS;
-    bool bands = add_wished(m, p, &wish);
-    wish.blocks = BLOCKS_FORMULA;
-    if (!panels && !rows && !bands) add_wished(m, p, &wish);
+    if (!is_of_sums(&constraint, base->partial_sums)) continue;
+    constraint.keeps_guards = base->keeps_guards;
+    constraint.partial_sums = base->partial_sums;
+    constraint.blocks = BLOCKS_LANES;
+    add_buffers(m, p, constraint);
+    bool panels = add_constrained(m, p, &constraint);
+    constraint.blocks = BLOCKS_ROWS;
+    bool rows = add_constrained(m, p, &constraint);
+    constraint.blocks = BLOCKS_BANDS;
+    bool bands = add_constrained(m, p, &constraint);
+    constraint.blocks = BLOCKS_FORMULA;
+    if (!panels && !rows && !bands) add_constrained(m, p, &constraint);
   }
   mem_free(kinds.data);
 }
@@ -285,9 +286,9 @@ static void add_sums(struct maker *m, const struct program *p) {
   add_kinds(m, p, &whole);
   int lanes = m->machine->vector_bytes / 4;
   for (int vectors = 1; vectors <= 4; vectors *= 2) {
-    struct default_constraint wish = {.partial_sums = vectors * lanes};
-    add_wished(m, p, &wish);
-    add_kinds(m, p, &wish);
+    struct default_constraint constraint = {.partial_sums = vectors * lanes};
+    add_constrained(m, p, &constraint);
+    add_kinds(m, p, &constraint);
   }
 }
 
@@ -303,11 +304,11 @@ static void add_columns(struct maker *m, const struct program *given) {
   default_list_candidates(p, m->machine, &plain, &kinds);
   if (kinds.count) qsort(kinds.data, (size_t)kinds.count, sizeof *kinds.data, by_cycles);
   for (int i = 0; i < kinds.count && i < COLUMNS; i++) {
-    struct default_constraint wish = kinds.data[i].constraint;
-    wish.blocks = BLOCKS_ROWS;
-    strcpy(wish.buffer, name);
-    add_buffered(m, p, &wish, false);
-    add_buffered(m, p, &wish, true);
+    struct default_constraint constraint = kinds.data[i].constraint;
+    constraint.blocks = BLOCKS_ROWS;
+    strcpy(constraint.buffer, name);
+    add_buffered(m, p, &constraint, false);
+    add_buffered(m, p, &constraint, true);
   }
   mem_free(kinds.data);
   program_free(p);
@@ -337,9 +338,9 @@ static void add_channels(struct maker *m, const struct program *given) {
   default_list_candidates(p, m->machine, &plain, &kinds);
   if (kinds.count) qsort(kinds.data, (size_t)kinds.count, sizeof *kinds.data, by_cycles);
   for (int i = 0; i < kinds.count && i < CHANNELS; i++) {
-    struct default_constraint wish = kinds.data[i].constraint;
-    for (wish.blocks = BLOCKS_LANES; wish.blocks <= BLOCKS_BANDS; wish.blocks++)
-      add_wished(m, p, &wish);
+    struct default_constraint constraint = kinds.data[i].constraint;
+    for (constraint.blocks = BLOCKS_LANES; constraint.blocks <= BLOCKS_BANDS; constraint.blocks++)
+      add_constrained(m, p, &constraint);
   }
   name_channels(m, before, name);
   mem_free(kinds.data);
@@ -386,9 +387,9 @@ static struct program *without_padding(const struct program *given) {
 }
 
 static void add_borders(struct maker *m, const struct program *p) {
-  struct default_constraint wish = {.keeps_guards = true};
+  struct default_constraint constraint = {.keeps_guards = true};
   struct program *open = without_padding(p);
-  add_kinds(m, open ? open : p, &wish);
+  add_kinds(m, open ? open : p, &constraint);
   program_free(open);
 }
 

@@ -57,7 +57,7 @@ canvas_status sketches_of(canvas_context *ctx, const struct program *p,
 void sketches_free(struct sketches *s);
 
 /* sketch_open.c: makes choices of the numbers of a schedule made under the constraint. */
-void sketch_open(const struct default_made *made, const struct default_constraint *wish,
+void sketch_open(const struct default_made *made, const struct default_constraint *constraint,
                  const struct machine *machine);
 
 /* sketch_buffer.c: computes the stage per block of rows, stored with the rows innermost (`across`)

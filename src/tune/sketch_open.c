@@ -98,11 +98,11 @@ static void open_blocks(const struct default_made *made, struct level *level) {
   close_choices(level, panels || steps == 1 ? level->tail : TAIL_NONE);
 }
 
-void sketch_open(const struct default_made *made, const struct default_constraint *wish,
+void sketch_open(const struct default_made *made, const struct default_constraint *constraint,
                  const struct machine *machine) {
   const struct program_tensor *t = &made->program->tensors.data[made->stage];
   int leaf = find_leaf(made->schedule, t->name);
-  if (leaf < 0 || !wish->tile) return;
+  if (leaf < 0 || !constraint->tile) return;
   for (int i = 0; i < t->rank; i++) {
     const struct schedule_axis *a = levels_of(made->schedule, leaf, i);
     struct level *levels = made->schedule->levels.data;
