@@ -14,22 +14,22 @@ struct images {
 /* Whether the expression keeps images separate: the image axis of the stage occurs only as the
  * whole index of an image axis, and each image axis is indexed by it. A stage without images has
  * axis -1. */
-static bool agrees(struct images *m, int reader, int expr) {
+static bool agrees(struct images *m, int stage, int expr) {
   const struct px_node *n = &m->p->nodes.data[expr];
-  if (n->op == PX_AXIS) return n->integer != m->axis[reader];
+  if (n->op == PX_AXIS) return n->integer != m->axis[stage];
   for (int i = 0; i < 3; i++)
-    if (n->arg[i] >= 0 && !agrees(m, reader, n->arg[i])) return false;
+    if (n->arg[i] >= 0 && !agrees(m, stage, n->arg[i])) return false;
   if (n->op != PX_LOAD) return true;
   for (int i = 0; i < m->p->tensors.data[n->tensor].rank; i++) {
     int index = m->p->indices.data[n->first + i];
     const struct px_node *at = &m->p->nodes.data[index];
-    bool image = at->op == PX_AXIS && at->integer == m->axis[reader];
+    bool image = at->op == PX_AXIS && at->integer == m->axis[stage];
     if (image && m->axis[n->tensor] < 0) {
       m->axis[n->tensor] = i;
       m->changed = true;
     }
     if (image != (m->axis[n->tensor] == i)) return false;
-    if (!image && !agrees(m, reader, index)) return false;
+    if (!image && !agrees(m, stage, index)) return false;
   }
   return true;
 }

@@ -113,7 +113,7 @@ static bool is_legal(const struct program *p, const struct schedule *s,
 }
 
 /* Whether an index condition remains in the reduction. */
-static bool has_border(const struct default_made *made) {
+static bool has_guard(const struct default_made *made) {
   const struct program *p = made->program;
   const struct px_node *n = &p->nodes.data[p->tensors.data[made->stage].body];
   return n->op == PX_SELECT && is_index_condition(p, n->arg[0]);
@@ -125,12 +125,12 @@ static bool add_constrained(struct maker *m, const struct program *p,
   if (!default_make(p, m->machine, constraint, &made)) return false;
   bool blocked = constraint->blocks == BLOCKS_FORMULA || made.tile.block_axis >= 0;
   bool summed = constraint->tile || made.program->tensors.count > p->tensors.count;
-  if (!blocked || !summed || (constraint->keeps_guards && !has_border(&made))) {
+  if (!blocked || !summed || (constraint->keeps_guards && !has_guard(&made))) {
     drop(&made);
     return false;
   }
   sketch_open(&made, constraint, m->machine);
-  enum sketch_family family = constraint->keeps_guards   ? FAMILY_BORDERS
+  enum sketch_family family = constraint->keeps_guards   ? FAMILY_GUARDED
                               : constraint->partial_sums ? FAMILY_SUMS
                                                          : FAMILY_PLAIN;
   add(m, (struct sketch){rule_of(constraint), made.program, made.schedule, made.cycles, family,
@@ -144,7 +144,7 @@ static void add_buffered(struct maker *m, const struct program *p,
                          const struct default_constraint *constraint, bool across) {
   struct default_made made;
   if (!default_make(p, m->machine, constraint, &made)) return;
-  if ((constraint->keeps_guards && !has_border(&made)) ||
+  if ((constraint->keeps_guards && !has_guard(&made)) ||
       !sketch_buffer(&made, constraint->buffer, across, m->machine) ||
       !is_legal(made.program, made.schedule, m->machine)) {
     drop(&made);
@@ -218,9 +218,9 @@ static void add_rows(struct maker *m, const struct program *p, struct default_co
 /* Computes each stage that a window reads for a few rows at a time, in the best tiles. */
 static void add_overlaps(struct maker *m, const struct program *p) {
   static const int64_t rows[] = {2, 4, 7, 8};
-  struct default_constraint plain = {0};
+  struct default_constraint unconstrained = {0};
   struct default_candidates kinds = {0};
-  default_list_candidates(p, m->machine, &plain, &kinds);
+  default_list_candidates(p, m->machine, &unconstrained, &kinds);
   if (kinds.count) qsort(kinds.data, (size_t)kinds.count, sizeof *kinds.data, by_cycles);
   for (int i = 0; i < kinds.count && i < OVERLAPS; i++) {
     for (int stage = 0; stage < p->tensors.count; stage++) {
@@ -296,12 +296,12 @@ static void add_sums(struct maker *m, const struct program *p) {
 
 /* Computes a convolution's columns per block of rows, in the best tiles. */
 static void add_columns(struct maker *m, const struct program *given) {
-  struct default_constraint plain = {0};
+  struct default_constraint unconstrained = {0};
   struct default_candidates kinds = {0};
   char name[PROGRAM_NAME];
   struct program *p = sketch_columns(given, m->machine, name);
   if (!p) return;
-  default_list_candidates(p, m->machine, &plain, &kinds);
+  default_list_candidates(p, m->machine, &unconstrained, &kinds);
   if (kinds.count) qsort(kinds.data, (size_t)kinds.count, sizeof *kinds.data, by_cycles);
   for (int i = 0; i < kinds.count && i < COLUMNS; i++) {
     struct default_constraint constraint = kinds.data[i].constraint;
@@ -329,13 +329,13 @@ static void name_channels(struct maker *m, int from, const char *name) {
 }
 
 static void add_channels(struct maker *m, const struct program *given) {
-  struct default_constraint plain = {0};
+  struct default_constraint unconstrained = {0};
   struct default_candidates kinds = {0};
   char name[PROGRAM_NAME];
   int before = m->out->count;
   struct program *p = sketch_channels(given, m->machine, name);
   if (!p) return;
-  default_list_candidates(p, m->machine, &plain, &kinds);
+  default_list_candidates(p, m->machine, &unconstrained, &kinds);
   if (kinds.count) qsort(kinds.data, (size_t)kinds.count, sizeof *kinds.data, by_cycles);
   for (int i = 0; i < kinds.count && i < CHANNELS; i++) {
     struct default_constraint constraint = kinds.data[i].constraint;
@@ -386,7 +386,7 @@ static struct program *without_padding(const struct program *given) {
   return NULL;
 }
 
-static void add_borders(struct maker *m, const struct program *p) {
+static void add_guarded(struct maker *m, const struct program *p) {
   struct default_constraint constraint = {.keeps_guards = true};
   struct program *open = without_padding(p);
   add_kinds(m, open ? open : p, &constraint);
@@ -504,17 +504,17 @@ static void drop_one(struct sketches *s) {
 canvas_status sketches_of(canvas_context *ctx, const struct program *p,
                           const struct machine *machine, const struct sketch_options *options,
                           struct sketches *out) {
-  struct default_constraint plain = {0};
+  struct default_constraint unconstrained = {0};
   struct maker m = {machine, out};
   (void)ctx;
   *out = (struct sketches){0};
   add_default(&m, p);
   struct program *merged = default_merged(p, machine);
   if (merged) p = merged;
-  add_kinds(&m, p, &plain);
+  add_kinds(&m, p, &unconstrained);
   add_sums(&m, p);
   if (!is_all(&m, p)) {
-    add_borders(&m, p);
+    add_guarded(&m, p);
     add_row_by_row(&m, p);
     add_columns(&m, p);
     add_channels(&m, p);

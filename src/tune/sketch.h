@@ -24,7 +24,7 @@
 /* Families of sketches: if there are too many, each keeps some. */
 enum sketch_family {
   FAMILY_PLAIN,
-  FAMILY_BORDERS,  /* index conditions of padding stay in the reduction */
+  FAMILY_GUARDED,  /* index conditions of padding stay in the reduction */
   FAMILY_SUMS,     /* partial sums */
   FAMILY_BUFFERED, /* producers are computed per block of rows */
   FAMILY_CHANNELS, /* image in blocks of channels */

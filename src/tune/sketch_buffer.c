@@ -108,22 +108,22 @@ static int only_load(const struct program *p, int expr, int tensor) {
 }
 
 /* The axis that is index `at` of a load; -1: another expression. */
-static int plain_axis(const struct program *p, int load, int at) {
+static int index_axis(const struct program *p, int load, int at) {
   const struct px_node *n = &p->nodes.data[p->indices.data[p->nodes.data[load].first + at]];
   return n->op == PX_AXIS ? (int)n->integer : -1;
 }
 
 /* The only consumer of the stage, and its load; -1: none or several. */
-static int only_reader(const struct program *p, int stage, int *load) {
-  int reader = -1;
+static int only_consumer(const struct program *p, int stage, int *load) {
+  int consumer = -1;
   for (int i = stage + 1; i < p->tensors.count; i++) {
     int found = p->tensors.data[i].is_input ? -1 : only_load(p, p->tensors.data[i].body, stage);
     if (found == -1) continue;
-    if (found == -2 || reader >= 0) return -1;
-    reader = i;
+    if (found == -2 || consumer >= 0) return -1;
+    consumer = i;
     *load = found;
   }
-  return reader;
+  return consumer;
 }
 
 /* The levels of the contraction's axis, if its outer loop encloses the place; NULL otherwise. */
@@ -262,21 +262,21 @@ static bool has_lanes(const struct program *p, int stage) {
 
 /* Covers the axes of a stage: by the consumer's loops where its index is a shared axis. False: a
  * place would need several elements, as in a window. */
-static bool cover_read(struct nest *n, int stage, int load, const struct covering *reader,
+static bool cover_read(struct nest *n, int stage, int load, const struct covering *consumer,
                        bool vectors, struct covering *c) {
   const struct program *p = n->made->program;
   const struct program_tensor *t = &p->tensors.data[stage];
   vectors = vectors && has_lanes(p, stage);
   for (int i = 0; i < t->rank + t->reductions; i++) {
-    int axis = i < t->rank ? plain_axis(p, load, i) : -1;
+    int axis = i < t->rank ? index_axis(p, load, i) : -1;
     int index = i < t->rank ? p->indices.data[p->nodes.data[load].first + i] : -1;
-    c->shared[i] = axis >= 0 && reader->shared[axis];
+    c->shared[i] = axis >= 0 && consumer->shared[axis];
     if (c->shared[i])
-      c->levels[i] = reader->levels[axis];
+      c->levels[i] = consumer->levels[axis];
     else
       cover(n, t, i, vectors && i == t->rank - 1, &c->levels[i]);
     for (int j = 0; j < PROGRAM_AXES && axis < 0 && index >= 0; j++)
-      if (reader->shared[j] && px_mentions(p, index, j)) return false;
+      if (consumer->shared[j] && px_mentions(p, index, j)) return false;
   }
   return true;
 }
@@ -298,14 +298,14 @@ static bool cover_all(struct nest *n, struct moved *m, bool across) {
   const struct program *p = n->made->program;
   struct covering sum = around(n);
   for (int i = m->count - 1; i >= 0; i--) {
-    const struct covering *reader = &sum;
-    int load, stage = m->of[i].stage, by = only_reader(p, stage, &load);
+    const struct covering *consumer = &sum;
+    int load, stage = m->of[i].stage, by = only_consumer(p, stage, &load);
     if (is_output(p, stage)) return false;
     for (int j = i + 1; j < m->count; j++)
-      if (m->of[j].stage == by) reader = &m->of[j].c;
-    if (reader == &sum && (by != n->made->stage || i < m->count - 1)) return false;
+      if (m->of[j].stage == by) consumer = &m->of[j].c;
+    if (consumer == &sum && (by != n->made->stage || i < m->count - 1)) return false;
     bool last = i == m->count - 1;
-    if (!cover_read(n, stage, load, reader, !last || !across, &m->of[i].c)) return false;
+    if (!cover_read(n, stage, load, consumer, !last || !across, &m->of[i].c)) return false;
   }
   return m->count > 0;
 }
@@ -314,27 +314,27 @@ static bool cover_all(struct nest *n, struct moved *m, bool across) {
  * of its own; -1. */
 static int follower(const struct nest *n, int *load) {
   const struct program *p = n->made->program;
-  int reader = is_output(p, n->made->stage) ? -1 : only_reader(p, n->made->stage, load);
-  int leaf = reader < 0 ? -1 : leaf_of(n->s, p->tensors.data[reader].name);
+  int consumer = is_output(p, n->made->stage) ? -1 : only_consumer(p, n->made->stage, load);
+  int leaf = consumer < 0 ? -1 : leaf_of(n->s, p->tensors.data[consumer].name);
   if (leaf < 0 || !stands_alone(n->s, leaf)) return -1;
   for (int i = 0; i < n->sum->rank; i++) {
-    int axis = plain_axis(p, *load, i);
-    if (shared_levels(n, i) && (axis < 0 || axis >= p->tensors.data[reader].rank)) return -1;
+    int axis = index_axis(p, *load, i);
+    if (shared_levels(n, i) && (axis < 0 || axis >= p->tensors.data[consumer].rank)) return -1;
   }
-  return reader;
+  return consumer;
 }
 
 static void follow(struct nest *n) {
   const struct program *p = n->made->program;
   struct covering c = {0};
-  int load, reader = follower(n, &load);
-  if (reader < 0) return;
-  const struct program_tensor *t = &p->tensors.data[reader];
+  int load, consumer = follower(n, &load);
+  if (consumer < 0) return;
+  const struct program_tensor *t = &p->tensors.data[consumer];
   for (int i = 0; i < n->sum->rank; i++) {
     const struct schedule_axis *a = shared_levels(n, i);
     if (!a) continue;
-    c.levels[plain_axis(p, load, i)] = *a;
-    c.shared[plain_axis(p, load, i)] = true;
+    c.levels[index_axis(p, load, i)] = *a;
+    c.shared[index_axis(p, load, i)] = true;
   }
   for (int i = 0; i < t->rank + t->reductions; i++)
     if (!c.shared[i]) cover(n, t, i, i == t->rank - 1, &c.levels[i]);
