@@ -362,16 +362,16 @@ bool child_stopped(void) {
   return stop.answer;
 }
 
-/* Keeps the last CHILD_SAID - 1 bytes of output, made printable. */
-static void keep_said(struct child_end *end, const char *bytes, size_t length) {
-  size_t most = CHILD_SAID - 1, had = strlen(end->said);
+/* Keeps the last CHILD_OUTPUT - 1 bytes of output, made printable. */
+static void keep_output(struct child_end *end, const char *bytes, size_t length) {
+  size_t most = CHILD_OUTPUT - 1, had = strlen(end->output);
   if (length > most) {
     bytes += length - most;
     length = most;
   }
   size_t drop = had + length > most ? had + length - most : 0;
-  memmove(end->said, end->said + drop, had - drop);
-  char *p = end->said + (had - drop);
+  memmove(end->output, end->output + drop, had - drop);
+  char *p = end->output + (had - drop);
   for (size_t i = 0; i < length; i++) {
     unsigned char c = (unsigned char)bytes[i];
     *p++ = (c >= 0x20 && c < 0x7f) || c == '\n' ? (char)c : '?';
@@ -380,13 +380,13 @@ static void keep_said(struct child_end *end, const char *bytes, size_t length) {
 }
 
 /* Reads available output, waiting up to `seconds`; false: all writers are gone. */
-static bool read_said(int file, double seconds, struct child_end *end) {
+static bool read_output(int file, double seconds, struct child_end *end) {
   char bytes[4096];
   struct pollfd wait = {.fd = file, .events = POLLIN};
   int ready = poll(&wait, 1, (int)ceil(1000 * fmax(0, seconds)));
   if (ready <= 0) return ready == 0 || errno == EINTR;
   ssize_t length = read(file, bytes, sizeof bytes);
-  if (length > 0) keep_said(end, bytes, (size_t)length);
+  if (length > 0) keep_output(end, bytes, (size_t)length);
   return length > 0 || (length < 0 && (errno == EINTR || errno == EAGAIN));
 }
 
@@ -488,7 +488,7 @@ static bool wait_child(const struct task *t, pid_t child, struct step *s, struct
     double left = time_left(t, child, s);
     if (s->late || child_stopped()) return false;
     if (open) {
-      open = read_said(t->pipe[0], fmin(left, 0.02), end);
+      open = read_output(t->pipe[0], fmin(left, 0.02), end);
     } else {
       doze(fmin(left, pause));
       pause = fmin(2 * pause, 0.01);
@@ -531,7 +531,7 @@ static void follow(const struct task *t, pid_t child, struct child_end *end) {
   int status = reap(child, &used);
   end->seconds = clock_wall() - start;
   forget_openmp(child);
-  while (read_said(t->pipe[0], 0, end) && clock_wall() < start + end->seconds + 0.1) {
+  while (read_output(t->pipe[0], 0, end) && clock_wall() < start + end->seconds + 0.1) {
     struct pollfd more = {.fd = t->pipe[0], .events = POLLIN};
     if (poll(&more, 1, 0) <= 0) break;
   }

@@ -40,7 +40,7 @@ struct child_limits {
 enum { CHILD_WALL = 10 };
 
 enum child_how { CHILD_EXITED, CHILD_CRASHED, CHILD_OUT_OF_TIME, CHILD_OUT_OF_MEMORY };
-enum { CHILD_SAID = 1024 };
+enum { CHILD_OUTPUT = 1024 };
 
 struct child_end {
   enum child_how how;
@@ -48,10 +48,10 @@ struct child_end {
   bool known; /* crash: `address` is the accessed address */
   bool stack; /* crash: the stack overflowed */
   uint64_t address;
-  double seconds;        /* wall-clock seconds that it ran */
-  double limit;          /* out of time: the limit in seconds */
-  bool processor;        /* out of time: the limit is of processor time, else of the clock */
-  char said[CHILD_SAID]; /* end of its output: printable characters and line breaks */
+  double seconds;            /* wall-clock seconds that it ran */
+  double limit;              /* out of time: the limit in seconds */
+  bool processor;            /* out of time: the limit is of processor time, else of the clock */
+  char output[CHILD_OUTPUT]; /* end of its output: printable characters and line breaks */
 };
 
 /* Runs `work(data)` in a fork of this process; its result becomes the exit status. CANVAS_IO: no

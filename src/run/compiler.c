@@ -110,10 +110,10 @@ static bool is_of_linker(const char *line) {
 
 /* The most informative line: the first with an error, else the last that is not blank; NULL:
  * none. */
-static const char *telling_line(char *said) {
+static const char *error_line(char *output) {
   const char *last = NULL;
   char *rest;
-  for (char *line = strtok_r(said, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+  for (char *line = strtok_r(output, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
     if (strstr(line, "error")) return last && is_of_linker(line) ? last : line;
     if (line[strspn(line, " ")]) last = line;
   }
@@ -122,10 +122,10 @@ static const char *telling_line(char *said) {
 
 static void explain_end(const char *command, const struct child_end *end, char *out, size_t size) {
   const struct child_limits limits = {.memory = (int64_t)MEMORY_MOST << 30};
-  char how[256], said[CHILD_SAID];
+  char how[256], output[CHILD_OUTPUT];
   child_describe(end, &limits, how, sizeof how);
-  memcpy(said, end->said, sizeof said);
-  const char *line = telling_line(said);
+  memcpy(output, end->output, sizeof output);
+  const char *line = error_line(output);
   snprintf(out, size, "'%.200s' %s%s%.400s", command, how, line ? ": " : "", line ? line : "");
 }
 
@@ -239,7 +239,7 @@ static canvas_status compile(canvas_context *ctx, const struct compiler *c, cons
   canvas_status status = run_words(ctx, c, words.text, work, &call->patience, &end);
   buf_free(&words);
   if (status != CANVAS_OK) return status;
-  memcpy(out->said, end.said, sizeof out->said);
+  memcpy(out->output, end.output, sizeof out->output);
   out->hung = end.how == CHILD_OUT_OF_TIME;
   if (end.how != CHILD_EXITED || end.code)
     explain_end(c->command, &end, out->message, sizeof out->message);
@@ -513,18 +513,18 @@ static uint64_t hash_machine(void) {
 }
 
 /* Keeps the first line of --version without characters that could end a C comment. */
-static void keep_version(struct compiler *c, const char *said) {
-  size_t length = strcspn(said, "\n");
+static void keep_version(struct compiler *c, const char *output) {
+  size_t length = strcspn(output, "\n");
   if (length >= sizeof c->version) length = sizeof c->version - 1;
-  memcpy(c->version, said, length);
+  memcpy(c->version, output, length);
   c->version[length] = '\0';
   for (char *p = c->version; *p; p++)
     if (*p == '*' || *p == '\\' || *p == '?') *p = '_';
 }
 
-static const char *const *rows_of_flags(const char *said, bool quick) {
-  if (strstr(said, "clang")) return quick ? quick_clang_flags : clang_flags;
-  if (strstr(said, "Free Software Foundation")) return gcc_flags;
+static const char *const *rows_of_flags(const char *output, bool quick) {
+  if (strstr(output, "clang")) return quick ? quick_clang_flags : clang_flags;
+  if (strstr(output, "Free Software Foundation")) return gcc_flags;
   return other_flags;
 }
 
@@ -609,8 +609,8 @@ static canvas_status try_command(canvas_context *ctx, struct compiler *c, const 
     explain_end(c->command, &end, why, size);
     return CANVAS_OK;
   }
-  keep_version(c, end.said);
-  return try_flags(ctx, c, rows_of_flags(end.said, c->quick), target, works, why, size);
+  keep_version(c, end.output);
+  return try_flags(ctx, c, rows_of_flags(end.output, c->quick), target, works, why, size);
 }
 
 static canvas_status choose(canvas_context *ctx, struct compiler *c, const char *command,

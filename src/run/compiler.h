@@ -49,7 +49,7 @@ struct object {
   bool hung;   /* the compiler exceeded its processor or wall-clock seconds */
   bool late;   /* `until` had passed before it was compiled */
   char message[MESSAGE_SIZE];
-  char said[CHILD_SAID]; /* end of the compiler's output on failure */
+  char output[CHILD_OUTPUT]; /* end of the compiler's output on failure */
 };
 
 /* Compiles up to `together` sources per file. If a file does not compile, its sources are compiled

@@ -448,7 +448,7 @@ static int64_t place_of(const struct expected_output *o, int64_t known) {
 
 /* Whether the element can be judged. With an infinite bound only an expected NaN or the same
  * infinity can. */
-static bool says_something(double got, double want, double bound) {
+static bool can_be_judged(double got, double want, double bound) {
   if (isinf(bound)) return isnan(want) || (isinf(want) && got == want);
   return !isnan(bound) || !isfinite(want);
 }
@@ -458,7 +458,7 @@ static struct tally compare_output(const struct expected_output *o, struct verdi
   for (int64_t i = 0; i < o->count; i++) {
     double got = element_get(o->dtype, o->memory.data, place_of(o, i));
     double want = o->want[i], bound = o->bound[i];
-    if (!says_something(got, want, bound)) continue;
+    if (!can_be_judged(got, want, bound)) continue;
     double ratio = miss(o->dtype, got, want, bound);
     v->compared++;
     v->worst = fmax(v->worst, ratio);
@@ -468,8 +468,8 @@ static struct tally compare_output(const struct expected_output *o, struct verdi
   return t;
 }
 
-static void tell_wrong(const struct expected_output *o, struct tally t, int pattern,
-                       struct verdict *v) {
+static void report_wrong(const struct expected_output *o, struct tally t, int pattern,
+                         struct verdict *v) {
   char place[256];
   int64_t at = place_of(o, t.first);
   double got = element_get(o->dtype, o->memory.data, at);
@@ -490,7 +490,7 @@ void expected_compare(const struct expected *e, int pattern, bool winograd, stru
     if (!check_zones(o, v)) return;
     struct tally t = compare_output(o, v);
     if (!t.wrong) continue;
-    tell_wrong(o, t, pattern, v);
+    report_wrong(o, t, pattern, v);
     return;
   }
   if (!v->compared)

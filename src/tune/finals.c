@@ -348,7 +348,7 @@ static void choose_contenders(const struct search *s, struct finals *f, bool of[
 }
 
 /* Replaces the median and quartiles of a long run by those of its rounds. */
-static void tell_rounds(struct finalist *who) {
+static void report_rounds(struct finalist *who) {
   if (who->rounds <= 1 || !(who->whole.median > LONG)) return;
   double sorted[FINAL_ROUNDS];
   memcpy(sorted, who->times, sizeof sorted);
@@ -380,7 +380,7 @@ canvas_status finals_hold_whole(struct search *s, const struct compiler *compile
   *right = 0;
   for (int i = 0; i < f->count; i++) {
     *right += f->of[i].rounds > 0;
-    tell_rounds(&f->of[i]);
+    report_rounds(&f->of[i]);
     before[i].whole = f->of[i].whole;
     loop_tree_free(bound[i]);
   }

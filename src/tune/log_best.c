@@ -7,7 +7,7 @@
 /* ---- origin of records ----------------------------------------------------------------------- */
 
 /* The next line of a machine's text that affects code; NULL after the last. */
-static const char *telling_line(const char *p) {
+static const char *relevant_line(const char *p) {
   static const char *const other[] = {"machine ", "cores ", "memory "};
   for (;; p = strchr(p, '\n') + 1) {
     bool skipped = false;
@@ -21,8 +21,8 @@ static const char *telling_line(const char *p) {
 static bool same_machine(const char *a, const char *b) {
   if (a == b) return true;
   for (;; a = strchr(a, '\n') + 1, b = strchr(b, '\n') + 1) {
-    a = telling_line(a);
-    b = telling_line(b);
+    a = relevant_line(a);
+    b = relevant_line(b);
     if (!a || !b) return !a && !b;
     size_t length = strcspn(a, "\n");
     if (length != strcspn(b, "\n") || memcmp(a, b, length) != 0) return false;

@@ -142,7 +142,7 @@ static int64_t looked_point(const struct space *space, int i, struct random *r) 
 }
 
 /* Writes why a point is illegal. */
-static void tell_point(const struct space *space, int64_t point, struct buf *out) {
+static void explain_point(const struct space *space, int64_t point, struct buf *out) {
   canvas_context why = {.message = ""};
   struct loop_tree *tree = NULL;
   struct buf warned = {0};
@@ -170,7 +170,7 @@ static canvas_status check_points(canvas_context *ctx, const struct space *space
     loop_tree_free(tree);
     if (tree) return CANVAS_OK;
   }
-  tell_point(space, 0, &first);
+  explain_point(space, 0, &first);
   canvas_status status = fail(ctx, CANVAS_BAD_INPUT,
                               "the sketch: none of %d points is legal, %.600s", count, first.text);
   buf_free(&first);
