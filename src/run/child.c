@@ -336,30 +336,30 @@ static void end_watch(const struct watcher *w) {
 /* ---- in the parent --------------------------------------------------------------------------- */
 
 static _Thread_local struct stop {
-  bool (*asked)(void *data);
+  bool (*requested)(void *data);
   void *data;
-  pid_t process; /* process that calls `asked`; forks do not */
+  pid_t process; /* process that calls `requested`; forks do not */
   double next;   /* clock_wall time of the next call */
-  bool answer;
+  bool result;
 } stop;
 
-void child_stop_when(bool (*asked)(void *data), void *data) {
-  stop = (struct stop){.asked = asked, .data = data, .process = getpid()};
+void child_stop_when(bool (*requested)(void *data), void *data) {
+  stop = (struct stop){.requested = requested, .data = data, .process = getpid()};
 }
 
-struct child_stop child_stop_told(void) {
-  return (struct child_stop){stop.asked, stop.data};
+struct child_stop child_stop_current(void) {
+  return (struct child_stop){stop.requested, stop.data};
 }
 
 bool child_stopped(void) {
-  double now = stop.asked ? clock_wall() : 0;
-  if (!stop.asked || now < stop.next) return stop.answer;
+  double now = stop.requested ? clock_wall() : 0;
+  if (!stop.requested || now < stop.next) return stop.result;
   if (stop.process != getpid()) return false;
   stop.next = now + 0.005;
-  struct mem_call *call = mem_outside(); /* `asked` is a function of the user */
-  stop.answer = stop.asked(stop.data);
+  struct mem_call *call = mem_outside(); /* `requested` is a function of the user */
+  stop.result = stop.requested(stop.data);
   mem_inside(call);
-  return stop.answer;
+  return stop.result;
 }
 
 /* Keeps the last CHILD_OUTPUT - 1 bytes of output, made printable. */
@@ -393,8 +393,8 @@ static bool read_output(int file, double seconds, struct child_end *end) {
 /* Whether the child has ended. It stays a zombie, so that the group keeps its id. */
 static bool has_ended(pid_t child) {
   siginfo_t info = {0};
-  int answer = waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT);
-  return answer ? errno != EINTR : info.si_pid == child;
+  int result = waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT);
+  return result ? errno != EINTR : info.si_pid == child;
 }
 
 static void doze(double seconds) {
@@ -596,7 +596,7 @@ int child_beside(void (*work)(void *data), void *data) {
 
 void child_join(int child) {
   if (child <= 0) return;
-  if (stop.asked) {
+  if (stop.requested) {
     while (!has_ended(child) && !child_stopped()) doze(0.002);
     kill(child, SIGKILL);
   }

@@ -65,16 +65,16 @@ enum { CHILD_NO_PROGRAM = 127 };
 canvas_status child_exec(canvas_context *ctx, char *const *words, const char *folder,
                          const struct child_limits *limits, struct child_end *end);
 
-/* While `asked` returns true, everything that this thread starts or waits for ends as if out of
+/* While `requested` returns true, everything that this thread starts or waits for ends as if out of
  * time. It is called every few milliseconds, but not in forks. NULL: no function. */
-void child_stop_when(bool (*asked)(void *data), void *data);
+void child_stop_when(bool (*requested)(void *data), void *data);
 /* The arguments of this thread's last child_stop_when, for another thread. */
 struct child_stop {
-  bool (*asked)(void *data);
+  bool (*requested)(void *data);
   void *data;
 };
-struct child_stop child_stop_told(void);
-bool child_stopped(void); /* last result of `asked` */
+struct child_stop child_stop_current(void);
+bool child_stopped(void); /* last result of `requested` */
 
 /* Forks a process that runs in parallel, without open files of this one, and ends with it. -1: no
  * process could be started. */

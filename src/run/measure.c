@@ -38,17 +38,17 @@ enum { BEHIND_PACKED = 1536 }; /* bytes to the end of the page of timed packed w
 enum stage { STAGE_LOAD, STAGE_FIRST, STAGE_SECOND, STAGE_TIMED, STAGES };
 
 /* A child's result for a candidate, in shared memory; valid if `seal` matches. */
-struct answer {
+struct result {
   uint64_t token; /* chosen by the parent for this child */
   int stage;      /* stage reached */
   struct verdict verdict;
   uint64_t seal;
 };
 
-struct answers {
+struct results {
   volatile int at;   /* current candidate; `count`: interleaved rounds */
   volatile int turn; /* candidate of the current round; -1: none */
-  struct answer of[];
+  struct result of[];
 };
 
 /* A candidate kept in the child for interleaved rounds. */
@@ -64,7 +64,7 @@ struct trial {
   const struct measure_item *items;
   int count, from; /* the child judges [from, count) */
   struct measure_limits limits;
-  struct answers *answers;
+  struct results *results;
   uint64_t token;
 
   int *file;                /* by item: checked descriptor of its object; -1: missing or damaged */
@@ -73,7 +73,7 @@ struct trial {
 
   const struct measure_item *item;
   double used; /* processor seconds of the process before this item */
-  struct answer *answer;
+  struct result *result;
   struct block packed, packed_timed; /* its packed weights; a copy for timing */
   void *object;                      /* loaded object */
   int (*call)(void *const *pointers);
@@ -87,7 +87,7 @@ struct trial {
   double *times;                /* seconds of rounds, as limits.times, in shared memory */
 };
 
-static uint64_t seal_of(const struct answer *a, uint64_t token) {
+static uint64_t seal_of(const struct result *a, uint64_t token) {
   const unsigned char *bytes = (const unsigned char *)&a->verdict;
   uint64_t h = token ^ UINT64_C(0xCBF29CE484222325);
   for (size_t i = 0; i < sizeof a->verdict; i++) h = (h ^ bytes[i]) * UINT64_C(0x100000001B3);
@@ -339,19 +339,19 @@ static void take_time(struct trial *t, struct verdict *v) {
 static void judge(struct trial *t, struct verdict *v) {
   set_pointers(t, false);
   if (!load(t, v)) return;
-  t->answer->stage = STAGE_FIRST;
+  t->result->stage = STAGE_FIRST;
   spoil_memory(0x7F);
   if (!prepare(t, v) || !run_once(t, 0, v)) return;
   expected_compare(t->e, 0, t->item->winograd, v);
   if (v->failure) return;
   keep_first(t);
-  t->answer->stage = STAGE_SECOND;
+  t->result->stage = STAGE_SECOND;
   if (t->set_threads) t->set_threads(t->limits.threads);
   spoil_memory(0xFE);
   if (!run_once(t, 1, v)) return;
   expected_repeat(t->e, t->first, v);
   if (v->failure) return;
-  t->answer->stage = STAGE_TIMED;
+  t->result->stage = STAGE_TIMED;
   spoil_memory(0);
   set_pointers(t, true);
   take_time(t, v);
@@ -383,7 +383,7 @@ static void take_turn(const struct trial *t, int i, int round, bool last) {
   const struct waiting *w = &t->waiting[i];
   int calls = w->seconds < TURN ? (int)fmin(CALLS_MOST, ceil(TURN / fmax(w->seconds, 1e-9))) : 1;
   if (!w->call) return;
-  t->answers->turn = i;
+  t->results->turn = i;
   if (w->seconds < LONG) run_calls(t, w, calls);
   double time = run_calls(t, w, calls);
   t->times[i * t->limits.turns + round] = isnan(time) ? TURN_FAILED : time;
@@ -404,7 +404,7 @@ static bool in_time(const struct trial *t, int rounds, double each) {
 static void take_turns(const struct trial *t) {
   double each = 0;
   bool more = t->limits.turns > 0;
-  t->answers->at = t->count;
+  t->results->at = t->count;
   for (int i = 0; i < t->count; i++)
     if (t->waiting[i].call) each += t->waiting[i].seconds * (t->waiting[i].seconds < LONG ? 2 : 1);
   more = more && in_time(t, 1, each);
@@ -414,7 +414,7 @@ static void take_turns(const struct trial *t) {
     for (int i = 0; i < t->count; i++) take_turn(t, round % 2 ? t->count - 1 - i : i, round, !more);
     each = clock_wall() - began;
   }
-  t->answers->turn = -1;
+  t->results->turn = -1;
 }
 
 static bool serve(struct trial *t, int i) {
@@ -422,8 +422,8 @@ static bool serve(struct trial *t, int i) {
   t->item = &t->items[i];
   t->used = processor_time();
   t->free_workspace = NULL;
-  t->answer = &t->answers->of[i];
-  t->answers->at = i;
+  t->result = &t->results->of[i];
+  t->results->at = i;
   judge(t, &v);
   if (t->waiting) {
     keep_waiting(t, i, &v);
@@ -434,9 +434,9 @@ static bool serve(struct trial *t, int i) {
     block_free(&t->packed);
   }
   measure_best(&t->limits, &v);
-  t->answer->verdict = v;
-  t->answer->token = t->token;
-  t->answer->seal = seal_of(t->answer, t->token);
+  t->result->verdict = v;
+  t->result->token = t->token;
+  t->result->seal = seal_of(t->result, t->token);
   return !v.failure;
 }
 
@@ -462,23 +462,23 @@ static const char *stage_words(int stage) {
 static const enum failure failures_of[] = {FAILED_CRASH, FAILED_CRASH, FAILED_TIMEOUT,
                                            FAILED_MEMORY};
 
-static bool believable(const struct answer *a, uint64_t token) {
+static bool believable(const struct result *a, uint64_t token) {
   const struct verdict *v = &a->verdict;
   return a->token == token && a->seal == seal_of(a, token) && (int)v->failure >= 0 &&
          v->failure < FAILURES && memchr(v->message, '\0', sizeof v->message);
 }
 
 /* Whether the child has a valid result for a candidate that it finished. */
-static bool answered(const struct trial *t, const struct child_end *end, int i) {
-  bool left = t->answers->at > i || end->how == CHILD_EXITED;
-  return left && believable(&t->answers->of[i], t->token);
+static bool has_verdict(const struct trial *t, const struct child_end *end, int i) {
+  bool left = t->results->at > i || end->how == CHILD_EXITED;
+  return left && believable(&t->results->of[i], t->token);
 }
 
 /* A verdict from the way in which the child ended. */
 static void conclude(const struct trial *t, const struct child_limits *limits,
                      const struct child_end *end, struct verdict *out) {
   char how[256];
-  int stage = t->answers->of[t->from].stage;
+  int stage = t->results->of[t->from].stage;
   *out = (struct verdict){.failure = FAILED_NOT};
   child_describe(end, limits, how, sizeof how);
   verdict_fail(out, stage == STAGE_LOAD ? FAILED_LOAD : failures_of[end->how], "it %s%s", how,
@@ -496,11 +496,11 @@ static void fill_limits(struct measure_limits *l) {
 
 /* Takes the child's results up to the first failure that is not its first candidate: that one is
  * judged again first in the next child. */
-static void take_answers(struct trial *t, const struct child_limits *limits,
+static void take_results(struct trial *t, const struct child_limits *limits,
                          const struct child_end *end, struct verdict *verdicts) {
   int first = t->from;
-  for (; t->from < t->count && answered(t, end, t->from); t->from++) {
-    const struct verdict *v = &t->answers->of[t->from].verdict;
+  for (; t->from < t->count && has_verdict(t, end, t->from); t->from++) {
+    const struct verdict *v = &t->results->of[t->from].verdict;
     if (v->failure && t->from > first) return;
     verdicts[t->from] = *v;
     measure_best(&t->limits, v);
@@ -529,9 +529,9 @@ static int64_t cold_memory(const struct trial *t) {
 /* Fails the candidate that ended the child in its round; reaching `until` is nobody's fault. */
 static void blame_turn(const struct trial *t, const struct child_limits *limits,
                        const struct child_end *end, struct verdict *verdicts) {
-  int i = t->answers->turn;
+  int i = t->results->turn;
   char how[256];
-  if (t->answers->at != t->count || i < 0 || i >= t->count) return;
+  if (t->results->at != t->count || i < 0 || i >= t->count) return;
   if (end->how == CHILD_OUT_OF_TIME && limits->until && clock_wall() >= limits->until) return;
   child_describe(end, limits, how, sizeof how);
   verdict_fail(&verdicts[i], failures_of[end->how], "it %s%s", how, stage_words(STAGE_TIMED));
@@ -560,9 +560,9 @@ static canvas_status run_child(canvas_context *ctx, struct trial *t, struct verd
     verdict_fail(&verdicts[t->from++], FAILED_TIMEOUT, "there was no time left to run it");
     return CANVAS_OK;
   }
-  memset(t->answers->of + t->from, 0, (size_t)count * sizeof *t->answers->of);
-  t->answers->at = t->from;
-  t->answers->turn = -1;
+  memset(t->results->of + t->from, 0, (size_t)count * sizeof *t->results->of);
+  t->results->at = t->from;
+  t->results->turn = -1;
   const struct child_limits limits = {
       .seconds = t->limits.seconds,
       .wall = t->limits.wall,
@@ -570,12 +570,12 @@ static canvas_status run_child(canvas_context *ctx, struct trial *t, struct verd
       .memory = t->limits.memory + (threads - 1) * THREAD_MEMORY + cold_memory(t),
       .file = OPENMP_FILE,
       .files = &t->files,
-      .step = &t->answers->at,
+      .step = &t->results->at,
       .steps = t->limits.turns ? count : count - 1,
       .until = t->limits.until};
   canvas_status status = child_call(ctx, work, t, &limits, &end);
   if (status != CANVAS_OK) return status;
-  take_answers(t, &limits, &end, verdicts);
+  take_results(t, &limits, &end, verdicts);
   skip_unloaded(t, verdicts);
   blame_turn(t, &limits, &end, verdicts);
   return CANVAS_OK;
@@ -609,7 +609,7 @@ canvas_status measure(canvas_context *ctx, const struct expected *e,
                       const struct measure_limits *limits, struct verdict *verdicts) {
   static _Atomic uint64_t trials;
   struct trial t = {.e = e, .items = items, .count = count};
-  size_t size = sizeof *t.answers + (size_t)count * sizeof *t.answers->of;
+  size_t size = sizeof *t.results + (size_t)count * sizeof *t.results->of;
   canvas_status status = CANVAS_OK;
   if (limits) t.limits = *limits;
   fill_limits(&t.limits);
@@ -621,8 +621,8 @@ canvas_status measure(canvas_context *ctx, const struct expected *e,
     t.first[i] = mem_try(e->output[i].memory.size, 1);
     if (!t.first[i]) status = no_memory(ctx);
   }
-  t.answers = memory_shared(size);
-  if (!t.answers) status = no_memory(ctx);
+  t.results = memory_shared(size);
+  if (!t.results) status = no_memory(ctx);
   if (!t.limits.times || t.limits.turns < 0) t.limits.turns = 0;
   size_t turns = (size_t)count * (size_t)t.limits.turns * sizeof *t.times;
   if (turns && !(t.times = memory_shared(turns))) status = no_memory(ctx);
@@ -633,7 +633,7 @@ canvas_status measure(canvas_context *ctx, const struct expected *e,
   if (status == CANVAS_OK) keep_turns(&t, verdicts);
   close_files(&t);
   memory_unshare(t.times, turns);
-  memory_unshare(t.answers, size);
+  memory_unshare(t.results, size);
   for (int i = 0; i < e->outputs; i++) mem_free(t.first[i]);
   mem_free(t.first);
   mem_free(t.blocks);

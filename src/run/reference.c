@@ -20,7 +20,7 @@ static const char function[] = "canvas_reference";
 enum { AGAIN = 3 }; /* attempts to compile an object that others remove before it is open */
 
 /* Exit status of a child that fails. */
-enum { NO_OBJECT = 1, NO_MEMORY, NO_ANSWER };
+enum { NO_OBJECT = 1, NO_MEMORY, NO_RESULT };
 
 struct run {
   const struct rounding *rounding;
@@ -72,7 +72,7 @@ static int fill_and_call(const struct run *r, int (*call)(void *const *)) {
     pointers[i] = i < inputs ? permuted_input(r, i) : mem_try(elements, sizeof(double));
     if (!pointers[i]) return NO_MEMORY;
   }
-  if (call(pointers)) return NO_ANSWER;
+  if (call(pointers)) return NO_RESULT;
   for (int i = 0; i < r->count; i++) keep_output(r, r->outputs[i], pointers[inputs + i]);
   return 0; /* memory is freed with the process */
 }

@@ -125,10 +125,10 @@ static canvas_status broken(canvas_context *ctx, const char *path) {
 /* Locks the file for reading. Without locks in the file system nobody appends either. False:
  * failed, errno is set. */
 static bool lock_to_read(int file, bool *locked) {
-  int answer;
-  while ((answer = flock(file, LOCK_SH)) && errno == EINTR) continue;
-  *locked = !answer;
-  return !answer || errno == ENOSYS || errno == EOPNOTSUPP || errno == EINVAL;
+  int status;
+  while ((status = flock(file, LOCK_SH)) && errno == EINTR) continue;
+  *locked = !status;
+  return !status || errno == ENOSYS || errno == EOPNOTSUPP || errno == EINVAL;
 }
 
 /* Opens the file and takes its size while nobody writes; later bytes are not read. */

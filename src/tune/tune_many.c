@@ -82,20 +82,20 @@ static bool show(const struct search *s, void *data) {
   return !o->progress || o->progress(s, o->data);
 }
 
-static bool asks(const struct many *m) {
+static bool has_enough(const struct many *m) {
   return m->options->enough && m->options->enough(m->options->data);
 }
 
 static bool is_enough(void *data) {
   const struct line *l = data;
-  return asks(l->many);
+  return has_enough(l->many);
 }
 
 static void search_for(struct line *l) {
   struct many *m = l->many;
   struct tune_options options = *m->options;
   canvas_context ctx = {.message = ""};
-  child_stop_when(m->stop.asked, m->stop.data);
+  child_stop_when(m->stop.requested, m->stop.data);
   options.turn = take_turn;
   options.progress = show;
   options.enough = is_enough;
@@ -181,7 +181,7 @@ static void note(struct shared *s, int i) {
 static bool is_over(const struct many *m, const struct shared *s) {
   double seconds = m->options->seconds * (1 - FOR_FINALS);
   bool late = seconds > 0 && spent(s) > 0 && clock_wall() - m->started >= seconds;
-  return m->wanted || child_stopped() || spent(s) >= s->trials || late || asks(m);
+  return m->wanted || child_stopped() || spent(s) >= s->trials || late || has_enough(m);
 }
 
 static void share(struct many *m, struct shared *s) {
@@ -253,7 +253,7 @@ canvas_status tune_many(canvas_context *ctx, struct tune_task *tasks, int count,
                         const struct machine *machine, const struct tune_options *options) {
   struct many m = {.machine = machine,
                    .options = options,
-                   .stop = child_stop_told(),
+                   .stop = child_stop_current(),
                    .whose = -1,
                    .call = mem_current()};
   struct shared s = {.many = &m, .count = count};
