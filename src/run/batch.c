@@ -135,9 +135,9 @@ static canvas_status judge(struct batch *b, const struct member *members, int co
   struct verdict *verdicts = mem_alloc((size_t)count * sizeof *verdicts);
   int *of = mem_alloc((size_t)count * sizeof *of), compiled = 0;
   struct measure_limits limits = b->limits;
-  size_t turns = limits.times ? (size_t)limits.turns : 0;
-  limits.times = turns ? mem_alloc((size_t)count * turns * sizeof *limits.times) : NULL;
-  for (size_t i = 0; i < (size_t)count * turns; i++) limits.times[i] = NAN;
+  size_t rounds = limits.times ? (size_t)limits.rounds : 0;
+  limits.times = rounds ? mem_alloc((size_t)count * rounds * sizeof *limits.times) : NULL;
+  for (size_t i = 0; i < (size_t)count * rounds; i++) limits.times[i] = NAN;
   for (int i = 0; i < count; i++) {
     const struct batch_candidate *c = members[i].candidate;
     *members[i].verdict = (struct verdict){.failure = FAILED_NOT};
@@ -152,8 +152,9 @@ static canvas_status judge(struct batch *b, const struct member *members, int co
   for (int i = 0; status == CANVAS_OK && i < compiled; i++) {
     *members[of[i]].verdict = verdicts[i];
     measure_best(&b->limits, &verdicts[i]);
-    if (turns)
-      memcpy(members[of[i]].times, limits.times + (size_t)i * turns, turns * sizeof *limits.times);
+    if (rounds)
+      memcpy(members[of[i]].times, limits.times + (size_t)i * rounds,
+             rounds * sizeof *limits.times);
   }
   mem_free(limits.times);
   mem_free(of);
@@ -236,7 +237,7 @@ static int group_fill(const struct batch *b, struct group *g,
     if (!candidates[at].text) continue;
     m->candidate = &candidates[at];
     m->verdict = &verdicts[at];
-    m->times = b->limits.times ? b->limits.times + (size_t)at * (size_t)b->limits.turns : NULL;
+    m->times = b->limits.times ? b->limits.times + (size_t)at * (size_t)b->limits.rounds : NULL;
     g->sources[g->count++] = source_of(b, m);
   }
   return at;

@@ -24,7 +24,7 @@ struct batch_candidate {
 
 struct batch_options {
   int together;   /* candidates per file; 0: 20 */
-  bool apart;     /* one file for each, all measured together; `limits.turns` interleaves them */
+  bool apart;     /* one file for each, all measured together; `limits.rounds` interleaves them */
   double seconds; /* seconds for all candidates; others get FAILED_TIMEOUT; 0: no limit */
   struct measure_limits limits;
 };

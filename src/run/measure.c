@@ -33,7 +33,7 @@ enum { BEHIND_PACKED = 1536 }; /* bytes to the end of the page of timed packed w
 #define MEMORY        ((int64_t)1 << 30)
 #define THREAD_MEMORY ((int64_t)256 << 20) /* bytes of addresses for a thread's stack and heap */
 #define SAMPLE        20e-6                /* seconds of a sample; shorter ones measure the clock */
-#define TURN          1e-3 /* seconds of one timing round, after as many to refill the caches */
+#define ROUND         1e-3 /* seconds of one timing round, after as many to refill the caches */
 
 enum stage { STAGE_LOAD, STAGE_FIRST, STAGE_SECOND, STAGE_TIMED, STAGES };
 
@@ -46,8 +46,8 @@ struct result {
 };
 
 struct results {
-  volatile int at;   /* current candidate; `count`: interleaved rounds */
-  volatile int turn; /* candidate of the current round; -1: none */
+  volatile int at;      /* current candidate; `count`: interleaved rounds */
+  volatile int running; /* candidate of the current round; -1: none */
   struct result of[];
 };
 
@@ -363,7 +363,7 @@ static void judge(struct trial *t, struct verdict *v) {
 /* ---- interleaved rounds ---------------------------------------------------------------------- */
 
 /* Values in place of a time. */
-static const double TURN_FAILED = -1, TURN_WRONG = -2;
+static const double ROUND_FAILED = -1, ROUND_WRONG = -2;
 
 /* Keeps what is needed to run the candidate again. */
 static void keep_waiting(const struct trial *t, int i, const struct verdict *v) {
@@ -379,42 +379,43 @@ static double run_calls(const struct trial *t, const struct waiting *w, int call
   return (clock_of(t) - start) / calls;
 }
 
-static void take_turn(const struct trial *t, int i, int round, bool last) {
+static void run_in_round(const struct trial *t, int i, int round, bool last) {
   const struct waiting *w = &t->waiting[i];
-  int calls = w->seconds < TURN ? (int)fmin(CALLS_MOST, ceil(TURN / fmax(w->seconds, 1e-9))) : 1;
+  int calls = w->seconds < ROUND ? (int)fmin(CALLS_MOST, ceil(ROUND / fmax(w->seconds, 1e-9))) : 1;
   if (!w->call) return;
-  t->results->turn = i;
+  t->results->running = i;
   if (w->seconds < LONG) run_calls(t, w, calls);
   double time = run_calls(t, w, calls);
-  t->times[i * t->limits.turns + round] = isnan(time) ? TURN_FAILED : time;
+  t->times[i * t->limits.rounds + round] = isnan(time) ? ROUND_FAILED : time;
   if (!last) return;
   struct verdict v = {.failure = FAILED_NOT};
   expected_take_timed(t->e);
   expected_compare(t->e, 0, t->items[i].winograd, &v);
-  if (v.failure) t->times[i * t->limits.turns + round] = TURN_WRONG;
+  if (v.failure) t->times[i * t->limits.rounds + round] = ROUND_WRONG;
 }
 
 /* Whether another round of `each` seconds fits into the time limit. */
 static bool in_time(const struct trial *t, int rounds, double each) {
-  double until = t->limits.turns_until;
-  return rounds <= t->limits.turns_least || until <= 0 || clock_wall() + each <= until;
+  double until = t->limits.rounds_until;
+  return rounds <= t->limits.rounds_least || until <= 0 || clock_wall() + each <= until;
 }
 
 /* Runs all rounds. Every second round runs in reverse order. */
-static void take_turns(const struct trial *t) {
+static void run_rounds(const struct trial *t) {
   double each = 0;
-  bool more = t->limits.turns > 0;
+  bool more = t->limits.rounds > 0;
   t->results->at = t->count;
   for (int i = 0; i < t->count; i++)
     if (t->waiting[i].call) each += t->waiting[i].seconds * (t->waiting[i].seconds < LONG ? 2 : 1);
   more = more && in_time(t, 1, each);
   for (int round = 0; more; round++) {
     double began = clock_wall();
-    more = round + 1 < t->limits.turns && in_time(t, round + 2, 2 * each);
-    for (int i = 0; i < t->count; i++) take_turn(t, round % 2 ? t->count - 1 - i : i, round, !more);
+    more = round + 1 < t->limits.rounds && in_time(t, round + 2, 2 * each);
+    for (int i = 0; i < t->count; i++)
+      run_in_round(t, round % 2 ? t->count - 1 - i : i, round, !more);
     each = clock_wall() - began;
   }
-  t->results->turn = -1;
+  t->results->running = -1;
 }
 
 static bool serve(struct trial *t, int i) {
@@ -444,9 +445,9 @@ static int work(void *data) {
   struct trial *t = data;
   int i = t->from;
   expected_seal(t->e);
-  if (t->limits.turns && !t->from) t->waiting = mem_alloc((size_t)t->count * sizeof *t->waiting);
+  if (t->limits.rounds && !t->from) t->waiting = mem_alloc((size_t)t->count * sizeof *t->waiting);
   while (i < t->count && serve(t, i)) i++;
-  if (t->waiting && i == t->count) take_turns(t);
+  if (t->waiting && i == t->count) run_rounds(t);
   return 0;
 }
 
@@ -527,9 +528,9 @@ static int64_t cold_memory(const struct trial *t) {
 }
 
 /* Fails the candidate that ended the child in its round; reaching `until` is nobody's fault. */
-static void blame_turn(const struct trial *t, const struct child_limits *limits,
-                       const struct child_end *end, struct verdict *verdicts) {
-  int i = t->results->turn;
+static void blame_running(const struct trial *t, const struct child_limits *limits,
+                          const struct child_end *end, struct verdict *verdicts) {
+  int i = t->results->running;
   char how[256];
   if (t->results->at != t->count || i < 0 || i >= t->count) return;
   if (end->how == CHILD_OUT_OF_TIME && limits->until && clock_wall() >= limits->until) return;
@@ -538,14 +539,14 @@ static void blame_turn(const struct trial *t, const struct child_limits *limits,
 }
 
 /* Takes the times of the rounds. */
-static void keep_turns(const struct trial *t, struct verdict *verdicts) {
-  for (int i = 0; t->times && i < t->count * t->limits.turns; i++) {
-    struct verdict *v = &verdicts[i / t->limits.turns];
+static void keep_rounds(const struct trial *t, struct verdict *verdicts) {
+  for (int i = 0; t->times && i < t->count * t->limits.rounds; i++) {
+    struct verdict *v = &verdicts[i / t->limits.rounds];
     double time = t->times[i];
     if (v->failure) continue;
-    if (time == TURN_FAILED)
+    if (time == ROUND_FAILED)
       verdict_fail(v, FAILED_RUN, "it answered with an error while it was timed");
-    else if (time == TURN_WRONG)
+    else if (time == ROUND_WRONG)
       verdict_fail(v, FAILED_WRONG, "its outputs are wrong after the last of its turns");
     else if (time > 0 && isfinite(time))
       t->limits.times[i] = time;
@@ -562,7 +563,7 @@ static canvas_status run_child(canvas_context *ctx, struct trial *t, struct verd
   }
   memset(t->results->of + t->from, 0, (size_t)count * sizeof *t->results->of);
   t->results->at = t->from;
-  t->results->turn = -1;
+  t->results->running = -1;
   const struct child_limits limits = {
       .seconds = t->limits.seconds,
       .wall = t->limits.wall,
@@ -571,13 +572,13 @@ static canvas_status run_child(canvas_context *ctx, struct trial *t, struct verd
       .file = OPENMP_FILE,
       .files = &t->files,
       .step = &t->results->at,
-      .steps = t->limits.turns ? count : count - 1,
+      .steps = t->limits.rounds ? count : count - 1,
       .until = t->limits.until};
   canvas_status status = child_call(ctx, work, t, &limits, &end);
   if (status != CANVAS_OK) return status;
   take_results(t, &limits, &end, verdicts);
   skip_unloaded(t, verdicts);
-  blame_turn(t, &limits, &end, verdicts);
+  blame_running(t, &limits, &end, verdicts);
   return CANVAS_OK;
 }
 
@@ -623,16 +624,16 @@ canvas_status measure(canvas_context *ctx, const struct expected *e,
   }
   t.results = memory_shared(size);
   if (!t.results) status = no_memory(ctx);
-  if (!t.limits.times || t.limits.turns < 0) t.limits.turns = 0;
-  size_t turns = (size_t)count * (size_t)t.limits.turns * sizeof *t.times;
-  if (turns && !(t.times = memory_shared(turns))) status = no_memory(ctx);
+  if (!t.limits.times || t.limits.rounds < 0) t.limits.rounds = 0;
+  size_t times = (size_t)count * (size_t)t.limits.rounds * sizeof *t.times;
+  if (times && !(t.times = memory_shared(times))) status = no_memory(ctx);
   while (status == CANVAS_OK && t.from < count) {
     t.token = ++trials * 0x9E3779B97F4A7C15u;
     status = run_child(ctx, &t, verdicts);
   }
-  if (status == CANVAS_OK) keep_turns(&t, verdicts);
+  if (status == CANVAS_OK) keep_rounds(&t, verdicts);
   close_files(&t);
-  memory_unshare(t.times, turns);
+  memory_unshare(t.times, times);
   memory_unshare(t.results, size);
   for (int i = 0; i < e->outputs; i++) mem_free(t.first[i]);
   mem_free(t.first);

@@ -38,11 +38,11 @@ struct measure_limits {
                      one at twice the best */
   double best;    /* best median in seconds before the first candidate: none */
   int64_t
-      cold;  /* bytes of cold copies (cold_bytes), for a second time, verdict.cold: not measured */
-  int turns; /* interleaved rounds of all correct candidates: none */
-  double *times;      /* seconds of a run, by item, then by round; others stay unchanged */
-  int turns_least;    /* rounds that run regardless of turns_until */
-  double turns_until; /* clock_wall time by which further rounds must end: none */
+      cold;   /* bytes of cold copies (cold_bytes), for a second time, verdict.cold: not measured */
+  int rounds; /* interleaved rounds of all correct candidates: none */
+  double *times;       /* seconds of a run, by item, then by round; others stay unchanged */
+  int rounds_least;    /* rounds that run regardless of rounds_until */
+  double rounds_until; /* clock_wall time by which further rounds must end: none */
 };
 
 /* The load-time part of a candidate: NAME_prepare takes some inputs and `bytes` of memory; NAME

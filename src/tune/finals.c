@@ -157,7 +157,7 @@ static const struct trial *next_best(const struct search *s, const struct finals
 static void choose_finalists(const struct search *s, struct finals *f) {
   int finalists = most_finalists(s);
   if (f->count) f->of[0].scale = scale_of(s, f->of[0].who);
-  for (int turn = 0; turn < finalists; turn++) {
+  for (int i = 0; i < finalists; i++) {
     const struct trial *best = next_best(s, f, finals_are_long(s));
     if (!best) best = next_best(s, f, false);
     if (best && f->count <= FINALISTS) add_finalist(s, f, best->candidate);
@@ -201,7 +201,7 @@ static int rounds_for(double run) {
 }
 
 /* clock_wall time by which rounds must end to leave time for what follows. 0: no limit. */
-static double end_of_turns(const struct search *s, bool whole) {
+static double end_of_rounds(const struct search *s, bool whole) {
   double seconds = 0, runs = 0;
   if (!(s->budget.seconds > 0) || s->clock) return 0;
   if (!finals_are_long(s)) seconds = WINNER;
@@ -228,20 +228,20 @@ static double median_of(const double *values, int count) {
 
 /* Takes the times of rounds, or the median of earlier samples if there are none. For long runs that
  * median counts as one more round. */
-static void take_times(struct finalist *who, const struct verdict *v, const double *turns,
+static void take_times(struct finalist *who, const struct verdict *v, const double *times,
                        int rounds, double run) {
   who->rounds = 0;
   for (int i = 0; i < rounds; i++)
-    if (isfinite(turns[i])) who->times[who->rounds++] = turns[i];
+    if (isfinite(times[i])) who->times[who->rounds++] = times[i];
   if (!who->rounds || run > LONG) who->times[who->rounds++] = v->median;
 }
 
 /* Runs finalists interleaved. trees[i] belongs to finalist i, NULL: it does not run. If one fails,
  * the others run again without it. */
-static canvas_status run_turns(const struct search *s, const struct compiler *compiler,
-                               const struct expected *expected, const struct program *program,
-                               const struct loop_tree **trees, int count, bool whole,
-                               struct finals *f, struct verdict *verdicts) {
+static canvas_status time_rounds(const struct search *s, const struct compiler *compiler,
+                                 const struct expected *expected, const struct program *program,
+                                 const struct loop_tree **trees, int count, bool whole,
+                                 struct finals *f, struct verdict *verdicts) {
   double times[FINALS * FINAL_ROUNDS];
   double run = s->run * (whole ? 1 : (double)s->tried / (double)s->images);
   int rounds = rounds_for(run);
@@ -253,9 +253,9 @@ static canvas_status run_turns(const struct search *s, const struct compiler *co
                                                  .repeats = s->heavy ? 1 : SAMPLES,
                                                  .timing = 0.1,
                                                  .threads = s->measuring.limits.threads,
-                                                 .turns = rounds,
-                                                 .turns_least = run > LONG ? 0 : LEAST_ROUNDS,
-                                                 .turns_until = end_of_turns(s, whole),
+                                                 .rounds = rounds,
+                                                 .rounds_least = run > LONG ? 0 : LEAST_ROUNDS,
+                                                 .rounds_until = end_of_rounds(s, whole),
                                                  .times = times}};
     for (int i = 0; i < f->count * rounds; i++) times[i] = NAN;
     TRY(candidates_measure(s->ctx, compiler, expected, program, trees, f->count, &how, verdicts));
@@ -287,7 +287,7 @@ canvas_status finals_hold(struct search *s, const struct compiler *compiler, str
     trees[i] = f->of[i].tree;
     count += trees[i] != NULL;
   }
-  return run_turns(s, compiler, s->expected, s->measured, trees, count, false, f, verdicts);
+  return time_rounds(s, compiler, s->expected, s->measured, trees, count, false, f, verdicts);
 }
 
 /* ---- the winner ------------------------------------------------------------------------------ */
@@ -376,7 +376,8 @@ canvas_status finals_hold_whole(struct search *s, const struct compiler *compile
     f->of[i].rounds = -1;
     f->of[i].scale = 1;
   }
-  canvas_status status = run_turns(s, compiler, whole, s->program, trees, count, true, f, verdicts);
+  canvas_status status =
+      time_rounds(s, compiler, whole, s->program, trees, count, true, f, verdicts);
   *right = 0;
   for (int i = 0; i < f->count; i++) {
     *right += f->of[i].rounds > 0;

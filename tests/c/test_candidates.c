@@ -429,7 +429,7 @@ static void by_turns(void **state) {
                                                      .timing = 0.01,
                                                      .seconds = 3,
                                                      .wall = 3,
-                                                     .turns = ROUNDS,
+                                                     .rounds = ROUNDS,
                                                      .times = times}};
     verdicts[1] = (struct verdict){.repeats = -1};
     assert_int_equal(batch_run(&ctx, compiler, expected, candidates, COUNT, &options, verdicts),
@@ -473,10 +473,10 @@ static void turns_in_time(void **state) {
         .apart = true,
         .limits = {.repeats = 3,
                    .timing = 0.01,
-                   .turns = ROUNDS,
+                   .rounds = ROUNDS,
                    .times = times,
-                   .turns_least = row->least,
-                   .turns_until = row->seconds != 0 ? clock_wall() + row->seconds : 0}};
+                   .rounds_least = row->least,
+                   .rounds_until = row->seconds != 0 ? clock_wall() + row->seconds : 0}};
     snprintf(what, sizeof what, "%g s, %d at least", row->seconds, row->least);
     assert_int_equal(batch_run(&ctx, compiler, expected, &candidate, 1, &options, &verdict),
                      CANVAS_OK);
