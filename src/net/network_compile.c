@@ -67,7 +67,7 @@ struct made {
 };
 
 /* Work queue shared by the processes that compile. */
-struct turns {
+struct queue {
   int next; /* position in the order of the next file */
   int hung; /* files with which the compiler took too long */
   struct made of[];
@@ -77,7 +77,7 @@ struct worker {
   const struct compiler *compiler;
   const struct files *files;
   const struct file *const *order;
-  struct turns *turns;
+  struct queue *queue;
 };
 
 static int by_size(const void *a, const void *b) {
@@ -107,38 +107,38 @@ static void work(void *data) {
   const struct worker *w = data;
   canvas_context ctx = {.message = ""};
   for (;;) {
-    int next = __atomic_fetch_add(&w->turns->next, 1, __ATOMIC_RELAXED);
+    int next = __atomic_fetch_add(&w->queue->next, 1, __ATOMIC_RELAXED);
     struct object object = {0};
     if (next >= w->files->count) return;
     const struct file *file = w->order[next];
-    canvas_status status = compile_file(&ctx, w->compiler, file, &w->turns->hung, &object);
+    canvas_status status = compile_file(&ctx, w->compiler, file, &w->queue->hung, &object);
     mem_free(object.path);
     if (status != CANVAS_OK) return;
     if (object.path) continue;
-    struct made *made = &w->turns->of[file - w->files->data];
+    struct made *made = &w->queue->of[file - w->files->data];
     memcpy(made->message, object.message, sizeof made->message);
     made->failed = true;
   }
 }
 
-static size_t turns_size(const struct files *files) {
-  return sizeof(struct turns) + (size_t)files->count * sizeof(struct made);
+static size_t queue_size(const struct files *files) {
+  return sizeof(struct queue) + (size_t)files->count * sizeof(struct made);
 }
 
 /* Compiles missing files into the cache by several processes. NULL: not done. */
-static struct turns *compile_beside(const struct files *files, const struct compiler *compiler,
-                                    int missing) {
+static struct queue *compile_parallel(const struct files *files, const struct compiler *compiler,
+                                      int missing) {
   int processes[WORKERS_MOST], count = 0;
   long processors = sysconf(_SC_NPROCESSORS_ONLN);
   if (missing < 2) return NULL;
   const struct file **order = order_files(files);
-  struct turns *turns = memory_shared(turns_size(files));
-  struct worker w = {compiler, files, order, turns};
-  while (turns && count < WORKERS_MOST && count < processors && count < missing)
+  struct queue *queue = memory_shared(queue_size(files));
+  struct worker w = {compiler, files, order, queue};
+  while (queue && count < WORKERS_MOST && count < processors && count < missing)
     processes[count++] = child_beside(work, &w);
   for (int i = 0; i < count; i++) child_join(processes[i]);
   mem_free((void *)order);
-  return turns;
+  return queue;
 }
 
 /* ---- sequentially, from the cache ------------------------------------------------------------ */
@@ -200,14 +200,14 @@ static canvas_status take_object(canvas_context *ctx, struct making *m, int i, c
 }
 
 /* Collects all objects. Marks every failed program; the message is that of the first. */
-static canvas_status collect(canvas_context *ctx, struct making *m, const struct turns *turns,
+static canvas_status collect(canvas_context *ctx, struct making *m, const struct queue *queue,
                              bool **failed) {
   canvas_status status = CANVAS_OK;
   for (int i = 0; i < m->files.count; i++) {
     char message[MESSAGE_SIZE];
     bool found = false;
-    if (turns && turns->of[i].failed)
-      memcpy(message, turns->of[i].message, sizeof message);
+    if (queue && queue->of[i].failed)
+      memcpy(message, queue->of[i].message, sizeof message);
     else
       TRY(take_object(ctx, m, i, message, &found));
     if (found) continue;
@@ -237,10 +237,10 @@ static canvas_status make_in(canvas_context *ctx, struct making *m, const struct
     mem_free(m->copies[i]);
     m->copies[i] = buf_take(&name);
   }
-  struct turns *turns = compile_beside(&m->files, m->compiler, missing);
-  if (turns) m->hung = turns->hung;
-  canvas_status status = collect(ctx, m, turns, &out->failed);
-  memory_unshare(turns, turns_size(&m->files));
+  struct queue *queue = compile_parallel(&m->files, m->compiler, missing);
+  if (queue) m->hung = queue->hung;
+  canvas_status status = collect(ctx, m, queue, &out->failed);
+  memory_unshare(queue, queue_size(&m->files));
   return status == CANVAS_OK ? link_all(ctx, m, what, out) : status;
 }
 

@@ -125,7 +125,7 @@ static int64_t place_in_arena(struct network_code *code, int call, int64_t bytes
 
 /* NAME_load is sequential: its workspaces share the scratch memory after the constant values. */
 static void place_workspaces(struct network_code *code) {
-  int64_t behind = code->scratch_bytes, most = 0;
+  int64_t end = code->scratch_bytes, most = 0;
   for (int c = 0; c < code->network->calls.count; c++) {
     struct net_call_code *call = &code->calls[c];
     call->workspace = call->prepare_workspace = -1;
@@ -134,8 +134,8 @@ static void place_workspaces(struct network_code *code) {
     if (u->workspace && !call->constant)
       call->workspace = place_in_arena(code, c, u->workspace);
     else if (u->workspace)
-      call->workspace = behind;
-    if (u->prepare_workspace) call->prepare_workspace = behind;
+      call->workspace = end;
+    if (u->prepare_workspace) call->prepare_workspace = end;
     if (call->constant && u->workspace > most) most = u->workspace;
     if (u->prepare_workspace > most) most = u->prepare_workspace;
   }

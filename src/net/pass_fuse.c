@@ -123,27 +123,27 @@ static bool leaves_caches(const struct fusing *f, const struct net_call *from) {
   return network_elements(t) * program_dtype_bytes(t->dtype) > f->costs->machine.l2;
 }
 
-enum choice { APART, PREDICTED, TAKEN };
+enum choice { SEPARATE, PREDICTED, TAKEN };
 
 static enum choice choose(const struct fusing *f, int producer, int consumer) {
   const struct net_call *from = &f->n->calls.data[producer], *to = &f->n->calls.data[consumer];
   const struct program *p = f->n->programs.data[from->program];
   const struct program *q = f->n->programs.data[to->program];
   bool map = maps_all(f->n, from, to);
-  if (is_heavy(p) && (is_heavy(q) || looks_again(f->n, from, q))) return APART;
-  if (is_heavy(p) && !map && leaves_caches(f, from)) return APART;
-  if (only_copies(q) && !only_copies(p)) return APART;                  /* a view */
-  if (f->in_place[producer] && from->arguments.count > 1) return APART; /* a concatenation */
+  if (is_heavy(p) && (is_heavy(q) || looks_again(f->n, from, q))) return SEPARATE;
+  if (is_heavy(p) && !map && leaves_caches(f, from)) return SEPARATE;
+  if (only_copies(q) && !only_copies(p)) return SEPARATE;                  /* a view */
+  if (f->in_place[producer] && from->arguments.count > 1) return SEPARATE; /* a concatenation */
   return map ? TAKEN : PREDICTED;
 }
 
 static bool pays(struct fusing *f, int producer, int consumer, const struct program *both) {
   const struct network *n = f->n;
   if (choose(f, producer, consumer) == TAKEN) return true;
-  double apart = fuse_cost(f->costs, n->programs.data[n->calls.data[producer].program]) +
-                 fuse_cost(f->costs, n->programs.data[n->calls.data[consumer].program]);
+  double separate = fuse_cost(f->costs, n->programs.data[n->calls.data[producer].program]) +
+                    fuse_cost(f->costs, n->programs.data[n->calls.data[consumer].program]);
   double one = fuse_cost(f->costs, both);
-  return isfinite(one) && one <= OTHERS * apart;
+  return isfinite(one) && one <= OTHERS * separate;
 }
 
 /* ---- the change ------------------------------------------------------------------------------ */
@@ -175,7 +175,8 @@ static canvas_status try_producer(struct fusing *f, int producer, int consumer, 
   struct merged m;
   canvas_context quiet;
   *taken = false;
-  if (!n->calls.data[producer].varies || choose(f, producer, consumer) == APART) return CANVAS_OK;
+  if (!n->calls.data[producer].varies || choose(f, producer, consumer) == SEPARATE)
+    return CANVAS_OK;
   bool movable = find_wanted(f, producer, consumer, &consumers);
   bool copy = consumers > 0;
   if (copy ? !program_moves(p) || consumers >= COPIES : !movable) return CANVAS_OK;

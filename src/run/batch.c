@@ -61,7 +61,7 @@ static struct source source_of(const struct batch *b, struct member *m) {
 /* ---- compiling ------------------------------------------------------------------------------- */
 
 /* A group that another process compiles; the results are in shared memory. */
-struct ahead {
+struct background {
   const struct batch *b;
   const struct group *group;
   size_t size;
@@ -79,8 +79,8 @@ static canvas_status build(canvas_context *ctx, const struct batch *b, const str
   return compiler_build(ctx, b->c, g->sources, g->count, together, b->limits.until, g->objects);
 }
 
-static void build_beside(void *data) {
-  struct ahead *a = data;
+static void build_background(void *data) {
+  struct background *a = data;
   canvas_context ctx = {.message = ""};
   if (build(&ctx, a->b, a->group) != CANVAS_OK) return; /* the parent retries and reports it */
   for (int i = 0; i < a->group->count; i++) {
@@ -92,27 +92,27 @@ static void build_beside(void *data) {
   a->done = true;
 }
 
-static void drop_ahead(void *data) {
-  struct ahead *a = data;
+static void drop_background(void *data) {
+  struct background *a = data;
   if (a->process > 0) kill(a->process, SIGKILL);
   child_join(a->process);
   memory_unshare(a, a->size);
 }
 
 /* Starts to compile the group while another is measured. NULL: it is compiled later. */
-static struct ahead *build_ahead(const struct batch *b, const struct group *g) {
-  size_t size = sizeof(struct ahead) + (size_t)g->count * sizeof(struct made);
-  struct ahead *a = memory_shared(size);
+static struct background *start_background(const struct batch *b, const struct group *g) {
+  size_t size = sizeof(struct background) + (size_t)g->count * sizeof(struct made);
+  struct background *a = memory_shared(size);
   if (!a) return NULL;
   a->b = b;
   a->group = g;
   a->size = size;
-  a->process = child_beside(build_beside, a);
-  mem_defer(&a->drop, drop_ahead, a);
+  a->process = child_beside(build_background, a);
+  mem_defer(&a->drop, drop_background, a);
   return a;
 }
 
-static bool take_ahead(struct ahead *a, const struct group *g) {
+static bool take_background(struct background *a, const struct group *g) {
   if (!a) return false;
   child_join(a->process);
   a->process = -1;
@@ -250,7 +250,7 @@ canvas_status batch_run(canvas_context *ctx, const struct compiler *c, const str
   const struct batch_options *o = options ? options : &usual;
   struct batch b = {ctx, c, e, o->together > 0 ? o->together : TOGETHER, o->apart, o->limits};
   struct group groups[2], *now = &groups[0], *next = &groups[1];
-  struct ahead *ahead = NULL;
+  struct background *background = NULL;
   canvas_status status = CANVAS_OK;
   if (o->seconds > 0) b.limits.until = clock_wall() + o->seconds;
   if (b.apart) b.together = count + 1;
@@ -260,14 +260,14 @@ canvas_status batch_run(canvas_context *ctx, const struct compiler *c, const str
   while (status == CANVAS_OK && now->count) {
     struct group *other = now;
     at = group_fill(&b, next, candidates, count, at, verdicts);
-    if (!take_ahead(ahead, now)) status = build(ctx, &b, now);
-    ahead = status == CANVAS_OK && next->count ? build_ahead(&b, next) : NULL;
+    if (!take_background(background, now)) status = build(ctx, &b, now);
+    background = status == CANVAS_OK && next->count ? start_background(&b, next) : NULL;
     if (status == CANVAS_OK) status = judge_group(&b, now);
     objects_free(now->objects, now->count);
     now = next;
     next = other;
   }
-  if (take_ahead(ahead, now)) objects_free(now->objects, now->count);
+  if (take_background(background, now)) objects_free(now->objects, now->count);
   group_close(&groups[0]);
   group_close(&groups[1]);
   return status;

@@ -95,10 +95,10 @@ static int64_t least(int64_t a, int64_t b) {
 
 static void add_streams(struct probes *p, const struct machine *m, struct rates *r) {
   int64_t most = m->memory / 8;
-  int64_t far = 4 * (m->l3 ? m->l3 : m->l2);
+  int64_t beyond_l3 = 4 * (m->l3 ? m->l3 : m->l2);
   add_stream(p, m, "l2", least(m->l2 / 2, most), &r->l2);
   if (m->l3) add_stream(p, m, "l3", least(least(m->l3 / 2, 4 * m->l2), most), &r->l3);
-  add_stream(p, m, "memory", least(least(far, INT64_C(96) << 20), most), &r->memory);
+  add_stream(p, m, "memory", least(least(beyond_l3, INT64_C(96) << 20), most), &r->memory);
 }
 
 /* ---- emitted probes -------------------------------------------------------------------------- */
