@@ -25,14 +25,14 @@ void merged_drop(struct merged *m);
 /* ---- kinds of programs (merge_kinds.c) ------------------------------------------------------- */
 
 /* Element-wise in the input: each element of an output reads only the same element of the input. */
-bool program_maps(const struct program *p, int input);
+bool program_is_elementwise(const struct program *p, int input);
 /* No stage has a reduction. */
 bool program_is_flat(const struct program *p);
 /* Data movement only: each stage is one load, or a number under an index condition. */
-bool program_moves(const struct program *p);
+bool program_moves_data(const struct program *p);
 /* The stage is element-wise in the tensor and has no reduction. */
-bool stage_maps(const struct program *p, int stage, int tensor);
+bool stage_is_elementwise(const struct program *p, int stage, int tensor);
 /* The stage is a contraction, e.g. a convolution or matrix product. */
-bool stage_sums_products(const struct program *p, int stage);
+bool stage_is_contraction(const struct program *p, int stage);
 
 #endif

@@ -105,7 +105,7 @@ static int below_bias(struct composition *c, const bool *constant) {
   for (int i = 0; i < 2 && n->op == PX_ADD; i++) {
     const struct px_node *load = &c->p->nodes.data[n->arg[i]];
     if (load->op != PX_LOAD || !is_constant(c->p, n->arg[1 - i], constant)) continue;
-    if (!stage_maps(c->p, c->middle, load->tensor)) continue;
+    if (!stage_is_elementwise(c->p, c->middle, load->tensor)) continue;
     c->bias = n->arg[1 - i];
     return is_only_consumer(c->p, load->tensor, c->middle) ? load->tensor : -1;
   }

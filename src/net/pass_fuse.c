@@ -85,13 +85,13 @@ static bool find_wanted(const struct fusing *f, int producer, int consumer, int 
 /* ---- profitability --------------------------------------------------------------------------- */
 
 /* Whether the consumer is element-wise in each result of the producer that it reads. */
-static bool maps_all(const struct network *n, const struct net_call *producer,
-                     const struct net_call *consumer) {
+static bool all_elementwise(const struct network *n, const struct net_call *producer,
+                            const struct net_call *consumer) {
   const struct program *p = n->programs.data[consumer->program];
   for (int i = 0; i < consumer->arguments.count; i++)
     for (int k = 0; k < producer->results.count; k++)
       if (consumer->arguments.data[i] == producer->results.data[k] &&
-          !program_maps(p, p->inputs.data[i]))
+          !program_is_elementwise(p, p->inputs.data[i]))
         return false;
   return true;
 }
@@ -99,14 +99,13 @@ static bool maps_all(const struct network *n, const struct net_call *producer,
 /* Whether the program has a contraction; two of these are not fused. */
 static bool is_heavy(const struct program *p) {
   for (int i = 0; i < p->tensors.count; i++)
-    if (stage_sums_products(p, i)) return true;
+    if (stage_is_contraction(p, i)) return true;
   return false;
 }
 
 /* Whether the consumer reads an element of a result several times, e.g. by overlapping pooling
  * windows. */
-static bool looks_again(const struct network *n, const struct net_call *from,
-                        const struct program *p) {
+static bool rereads(const struct network *n, const struct net_call *from, const struct program *p) {
   int64_t elements = network_elements(&n->tensors.data[from->results.data[0]]);
   canvas_context ctx;
   struct program_cost cost;
@@ -129,12 +128,12 @@ static enum choice choose(const struct fusing *f, int producer, int consumer) {
   const struct net_call *from = &f->n->calls.data[producer], *to = &f->n->calls.data[consumer];
   const struct program *p = f->n->programs.data[from->program];
   const struct program *q = f->n->programs.data[to->program];
-  bool map = maps_all(f->n, from, to);
-  if (is_heavy(p) && (is_heavy(q) || looks_again(f->n, from, q))) return SEPARATE;
-  if (is_heavy(p) && !map && leaves_caches(f, from)) return SEPARATE;
+  bool elementwise = all_elementwise(f->n, from, to);
+  if (is_heavy(p) && (is_heavy(q) || rereads(f->n, from, q))) return SEPARATE;
+  if (is_heavy(p) && !elementwise && leaves_caches(f, from)) return SEPARATE;
   if (only_copies(q) && !only_copies(p)) return SEPARATE;                  /* a view */
   if (f->in_place[producer] && from->arguments.count > 1) return SEPARATE; /* a concatenation */
-  return map ? TAKEN : PREDICTED;
+  return elementwise ? TAKEN : PREDICTED;
 }
 
 static bool pays(struct fusing *f, int producer, int consumer, const struct program *both) {
@@ -179,7 +178,7 @@ static canvas_status try_producer(struct fusing *f, int producer, int consumer, 
     return CANVAS_OK;
   bool movable = find_wanted(f, producer, consumer, &consumers);
   bool copy = consumers > 0;
-  if (copy ? !program_moves(p) || consumers >= COPIES : !movable) return CANVAS_OK;
+  if (copy ? !program_moves_data(p) || consumers >= COPIES : !movable) return CANVAS_OK;
   canvas_status status = merge_calls(&quiet, n, producer, consumer, copy, f->wanted, &m);
   if (status == CANVAS_OK && pays(f, producer, consumer, m.maker.program)) {
     status = take(f, &m, producer, consumer, copy);

@@ -56,20 +56,20 @@ static int count_consumers(const struct program *p, int tensor, int *last) {
 }
 
 /* The only consumer of the stage, if it is element-wise; -1 otherwise. */
-static int next_map(const struct program *p, int stage) {
+static int next_elementwise(const struct program *p, int stage) {
   int next = -1;
   if (is_output(p, stage) || count_consumers(p, stage, &next) != 1) return -1;
-  return stage_maps(p, next, stage) ? next : -1;
+  return stage_is_elementwise(p, next, stage) ? next : -1;
 }
 
-static int last_map(const struct program *p, int stage) {
-  for (int next; (next = next_map(p, stage)) >= 0;) stage = next;
+static int last_elementwise(const struct program *p, int stage) {
+  for (int next; (next = next_elementwise(p, stage)) >= 0;) stage = next;
   return stage;
 }
 
-static int sums_of_products(const struct program *p) {
+static int count_contractions(const struct program *p) {
   int count = 0;
-  for (int i = 0; i < p->tensors.count; i++) count += stage_sums_products(p, i);
+  for (int i = 0; i < p->tensors.count; i++) count += stage_is_contraction(p, i);
   return count;
 }
 
@@ -152,7 +152,7 @@ static struct program *ordered(const struct program *p, int sum, enum order orde
   if (p->tensors.data[sum].rank < 4) return NULL;
   struct buf *texts = mem_alloc(count * sizeof *texts);
   const char **text = mem_alloc(count * sizeof *text);
-  for (int i = sum; i >= 0; i = next_map(p, i)) {
+  for (int i = sum; i >= 0; i = next_elementwise(p, i)) {
     put_order(&p->tensors.data[i], order, &texts[i]);
     text[i] = texts[i].text;
   }
@@ -172,7 +172,7 @@ static struct program *ordered(const struct program *p, int sum, enum order orde
 /* Tries a cut after the contraction in each order; a faster one replaces *best and *least. */
 static bool try_cut(struct cutting *c, int sum, struct program **best, double *least) {
   struct program *before = c->p;
-  int end = last_map(before, sum);
+  int end = last_elementwise(before, sum);
   bool better = false;
   c->cut[end] = true;
   for (enum order order = AS_IT_IS; order < ORDERS && c->tries < TRIES; order++) {
@@ -199,7 +199,7 @@ static bool cut_once(struct cutting *c, const bool *constant) {
   double least = INFINITY;
   int at = -1;
   for (int i = 0; i < c->p->tensors.count; i++) {
-    int end = stage_sums_products(c->p, i) ? last_map(c->p, i) : -1;
+    int end = stage_is_contraction(c->p, i) ? last_elementwise(c->p, i) : -1;
     if (end < 0 || constant[i] || is_output(c->p, end) || c->cut[end]) continue;
     if (try_cut(c, i, &best, &least)) at = end;
   }
@@ -255,7 +255,7 @@ static canvas_status cut_call(struct cutting *c) {
 static canvas_status try_call(canvas_context *ctx, struct network *n, struct fuse_costs *costs,
                               int *call) {
   const struct program *p = n->programs.data[n->calls.data[*call].program];
-  if (!n->calls.data[*call].varies || p->outputs.count != 1 || sums_of_products(p) < 2)
+  if (!n->calls.data[*call].varies || p->outputs.count != 1 || count_contractions(p) < 2)
     return CANVAS_OK;
   if (n->calls.count + PARTS > NETWORK_CALLS || n->programs.count + PARTS > NETWORK_PROGRAMS)
     return CANVAS_OK;

@@ -44,7 +44,7 @@ static int move_to(const struct network *n, int value) {
   if (!c->varies || c->arguments.count != 1 || c->results.count != 1 || only_stage(p) < 0)
     return -1;
   bool same_type = n->tensors.data[c->arguments.data[0]].dtype == n->tensors.data[value].dtype;
-  return same_type && program_moves(p) ? call : -1;
+  return same_type && program_moves_data(p) ? call : -1;
 }
 
 static bool comes_from(const struct network *n, int value, int source) {
