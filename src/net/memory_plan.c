@@ -188,7 +188,7 @@ static void find_sums(struct planner *pl) {
   int calls = pl->n->calls.count;
   int64_t *change = mem_alloc((size_t)(calls + 2) * sizeof *change), alive = 0;
   for (int i = 0; i < pl->n->tensors.count; i++)
-    if (in_arena(pl, i)) pl->plan.apart += rounded(pl->plan.values[i].bytes);
+    if (in_arena(pl, i)) pl->plan.unshared += rounded(pl->plan.values[i].bytes);
   for (int i = 0; i < pl->blocks.count; i++) {
     change[pl->blocks.data[i].first] += pl->blocks.data[i].bytes;
     change[pl->blocks.data[i].last + 1] -= pl->blocks.data[i].bytes;

@@ -29,10 +29,10 @@ struct planned_value {
 
 struct memory_plan {
   struct planned_value *values; /* by tensor */
-  bool *skipped; /* by call: not run, since its results share memory with its arguments */
-  int64_t bytes; /* size of the arena in bytes */
-  int64_t apart; /* bytes if each value had memory of its own */
-  int64_t least; /* maximum of bytes alive at the same time: a lower bound of `bytes` */
+  bool *skipped;    /* by call: not run, since its results share memory with its arguments */
+  int64_t bytes;    /* size of the arena in bytes */
+  int64_t unshared; /* bytes if each value had memory of its own */
+  int64_t least;    /* maximum of bytes alive at the same time: a lower bound of `bytes` */
 };
 
 struct memory_plan memory_plan_of(const struct network *n);

@@ -20,7 +20,7 @@ struct batch {
   const struct compiler *c;
   const struct expected *e;
   int together;
-  bool apart;
+  bool separate;
   struct measure_limits limits;
 };
 
@@ -75,7 +75,7 @@ struct background {
 };
 
 static canvas_status build(canvas_context *ctx, const struct batch *b, const struct group *g) {
-  int together = b->apart ? 1 : g->count;
+  int together = b->separate ? 1 : g->count;
   return compiler_build(ctx, b->c, g->sources, g->count, together, b->limits.until, g->objects);
 }
 
@@ -248,12 +248,12 @@ canvas_status batch_run(canvas_context *ctx, const struct compiler *c, const str
                         const struct batch_options *options, struct verdict *verdicts) {
   static const struct batch_options usual;
   const struct batch_options *o = options ? options : &usual;
-  struct batch b = {ctx, c, e, o->together > 0 ? o->together : TOGETHER, o->apart, o->limits};
+  struct batch b = {ctx, c, e, o->together > 0 ? o->together : TOGETHER, o->separate, o->limits};
   struct group groups[2], *now = &groups[0], *next = &groups[1];
   struct background *background = NULL;
   canvas_status status = CANVAS_OK;
   if (o->seconds > 0) b.limits.until = clock_wall() + o->seconds;
-  if (b.apart) b.together = count + 1;
+  if (b.separate) b.together = count + 1;
   group_open(now, b.together);
   group_open(next, b.together);
   int at = group_fill(&b, now, candidates, count, 0, verdicts);

@@ -24,7 +24,7 @@ struct batch_candidate {
 
 struct batch_options {
   int together;   /* candidates per file; 0: 20 */
-  bool apart;     /* one file for each, all measured together; `limits.rounds` interleaves them */
+  bool separate;  /* one file for each, all measured together; `limits.rounds` interleaves them */
   double seconds; /* seconds for all candidates; others get FAILED_TIMEOUT; 0: no limit */
   struct measure_limits limits;
 };
@@ -34,7 +34,7 @@ canvas_status batch_run(canvas_context *ctx, const struct compiler *c, const str
                         const struct batch_candidate *candidates, int count,
                         const struct batch_options *options, struct verdict *verdicts);
 
-/* Compiles one candidate into the cache, for a batch_run with `apart`. */
+/* Compiles one candidate into the cache, for a batch_run with `separate`. */
 canvas_status batch_compile(canvas_context *ctx, const struct compiler *c, const struct expected *e,
                             const struct batch_candidate *candidate);
 

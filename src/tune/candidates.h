@@ -19,7 +19,7 @@ canvas_status candidates_measure(canvas_context *ctx, const struct compiler *com
                                  const struct loop_tree *const *trees, int count,
                                  const struct batch_options *options, struct verdict *verdicts);
 
-/* Compiles the tree number `at` exactly as candidates_measure with `apart` will. */
+/* Compiles the tree number `at` exactly as candidates_measure with `separate` will. */
 canvas_status candidate_compile(canvas_context *ctx, const struct compiler *compiler,
                                 const struct expected *expected, const struct loop_tree *tree,
                                 int at);

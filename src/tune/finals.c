@@ -248,7 +248,7 @@ static canvas_status time_rounds(const struct search *s, const struct compiler *
   bool again = true;
   while (again) {
     const struct batch_options how = {.seconds = finals_left(f),
-                                      .apart = true,
+                                      .separate = true,
                                       .limits = {.seconds = seconds_for(s, whole),
                                                  .repeats = s->heavy ? 1 : SAMPLES,
                                                  .timing = 0.1,

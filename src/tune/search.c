@@ -326,7 +326,7 @@ canvas_status search_measure(struct search *s, const struct tune_candidate *c, i
   canvas_status status = CANVAS_OK;
   for (int i = 0; i < count && status == CANVAS_OK && !search_over(s);) {
     struct pending p[BATCH];
-    if (s->turn && !s->turn(s, s->data)) {
+    if (s->may_measure && !s->may_measure(s, s->data)) {
       s->spent = true;
       break;
     }

@@ -81,10 +81,11 @@ struct search {
   int failures[FAILURES];
   struct {
     VEC(struct tune_candidate);
-  } hints;                                    /* starting points from similar programs */
-  struct tune_candidate favourite;            /* the model's favourite, valid if `for_all` */
-  bool for_all;                               /* the favourite needs more images than trials have */
-  bool (*turn)(struct search *s, void *data); /* before each batch: measures it; or NULL */
+  } hints;                         /* starting points from similar programs */
+  struct tune_candidate favourite; /* the model's favourite, valid if `for_all` */
+  bool for_all;                    /* the favourite needs more images than trials have */
+  bool (*may_measure)(struct search *s,
+                      void *data); /* before each batch; false: ends trials; or NULL */
   bool (*progress)(const struct search *s, void *data); /* after each batch: goes on; or NULL */
   bool (*enough)(void *data); /* after each batch: ends trials, begins finals; or NULL */
   double (*clock)(

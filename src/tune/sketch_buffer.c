@@ -1,13 +1,13 @@
-/* Computes what a tile of rows reads for these rows only, just before, so that it stays in L1 or L2:
- * image columns (im2col), or another producer of a contraction.
+/* Computes what a tile of rows reads for these rows only, just before, so that it stays in L1 or
+ * L2: image columns (im2col), or another producer of a contraction.
  *
  *     y, k =>                                    y_oo =>
- *         @im2col = y, k                             k, y_b:1, y_i:16 =>
- *     y_oo, xr, y_b:1, k, y_i:16:unroll,                 @im2col[k][y_b][y_i] = {y_oo, y_b, y_i}/y, k
- *     xi:vec =>                                      xr, y_b, k, y_i:unroll, xi:vec =>
- *         @P = {y_oo, y_b, y_i}/y, xr, xi // k           @P = {y_oo, y_b, y_i}/y, xr, xi // k
- *     x, y =>                                        y_b, y_i, x =>
- *         @Y = y, x                                      @Y = {y_oo, y_b, y_i}/y, x
+ *         @im2col = y, k                           k, y_b:1, y_i:16 =>
+ *     y_oo, xr, y_b:1, k, y_i:16:unroll,             @im2col[k][y_b][y_i] = {y_oo, y_b, y_i}/y, k
+ *     xi:vec =>                                    xr, y_b, k, y_i:unroll, xi:vec =>
+ *         @P = {y_oo, y_b, y_i}/y, xr, xi // k       @P = {y_oo, y_b, y_i}/y, xr, xi // k
+ *     x, y =>                                      y_b, y_i, x =>
+ *         @Y = y, x                                  @Y = {y_oo, y_b, y_i}/y, x
  *
  * An element-wise consumer follows into the same loop. The buffer has either the rows innermost, or
  * the stage's own last axis, in vectors; both are sketches.

@@ -54,7 +54,7 @@ static void hand_over(struct many *m, int whose) {
 }
 
 /* Lets a search run until it waits again or ends. */
-static void give_turn(struct line *l) {
+static void resume(struct line *l) {
   struct many *m = l->many;
   pthread_mutex_lock(&m->lock);
   hand_over(m, l->index);
@@ -63,7 +63,7 @@ static void give_turn(struct line *l) {
 }
 
 /* Waits in the search's thread; false: the budget is spent. */
-static bool take_turn(struct search *s, void *data) {
+static bool wait_to_measure(struct search *s, void *data) {
   struct line *l = data;
   struct many *m = l->many;
   pthread_mutex_lock(&m->lock);
@@ -96,7 +96,7 @@ static void search_for(struct line *l) {
   struct tune_options options = *m->options;
   canvas_context ctx = {.message = ""};
   child_stop_when(m->stop.requested, m->stop.data);
-  options.turn = take_turn;
+  options.may_measure = wait_to_measure;
   options.progress = show;
   options.enough = is_enough;
   options.data = l;
@@ -186,7 +186,7 @@ static bool is_over(const struct many *m, const struct shared *s) {
 
 static void share(struct many *m, struct shared *s) {
   for (int i = 0; i < s->count; i++) { /* runs each search up to its first batch */
-    if (!s->lines[i].ended) give_turn(&s->lines[i]);
+    if (!s->lines[i].ended) resume(&s->lines[i]);
     s->states[i].ended = s->lines[i].ended;
     const struct search *search = s->lines[i].search;
     if (search) s->states[i].expected = search_predict(search, (struct tune_candidate){0, 0});
@@ -194,12 +194,12 @@ static void share(struct many *m, struct shared *s) {
   for (int next; !is_over(m, s) && (next = task_next(s->states, s->count)) >= 0;) {
     struct search *search = s->lines[next].search;
     search->budget.trials = search->trials.count + s->trials - spent(s);
-    give_turn(&s->lines[next]);
+    resume(&s->lines[next]);
     note(s, next);
   }
   m->over = true;
   for (int i = 0; i < s->count; i++)
-    while (!s->lines[i].ended) give_turn(&s->lines[i]);
+    while (!s->lines[i].ended) resume(&s->lines[i]);
 }
 
 /* ---- running --------------------------------------------------------------------------------- */
@@ -216,7 +216,7 @@ static void close_many(void *data) {
   struct shared *s = data;
   struct many *m = s->many;
   for (int i = 0; i < s->count; i++)
-    while (s->lines[i].began && !s->lines[i].ended) give_turn(&s->lines[i]);
+    while (s->lines[i].began && !s->lines[i].ended) resume(&s->lines[i]);
   for (int i = 0; i < s->count; i++)
     if (s->lines[i].began) pthread_join(s->lines[i].thread, NULL);
   pthread_cond_destroy(&m->changed);

@@ -57,7 +57,7 @@ static canvas_status measure_winner(const struct search *s, const struct compile
   double run = out->itself;
   if (!out->whole) run *= (double)s->images / (double)s->tried;
   struct batch_options how = {
-      .seconds = finals_left(f), .apart = true, .limits = {.timing = 0.5, .threads = threads}};
+      .seconds = finals_left(f), .separate = true, .limits = {.timing = 0.5, .threads = threads}};
   trees[at] = out->tree;
   if (run < LONG) how.limits.cold = cold_bytes(&s->machine, threads);
   if (s->heavy) how.limits.repeats = 1;
@@ -160,7 +160,7 @@ static canvas_status take_best(struct search *s, struct tuned *out) {
 
 static canvas_status finish(struct search *s, const struct compiler *compiler, struct finals *f,
                             struct tuned *out) {
-  bool unmeasured = !s->compiler || (s->turn && !s->trials.count); /* it never ran a batch */
+  bool unmeasured = !s->compiler || (s->may_measure && !s->trials.count); /* it never ran a batch */
   if (unmeasured) return child_stopped() ? search_was_stopped(s) : take_best(s, out);
   canvas_status status = s->stopped ? search_was_stopped(s) : finish_compiled(s, compiler, f, out);
   bool kept = status != CANVAS_OK && child_stopped() && s->best >= 0;

@@ -26,8 +26,8 @@ struct tune_options {
   bool winograd;      /* permits Winograd's convolution, which rounds more */
   const char *sketch; /* text of a sketch that replaces the rules (sketch_from_text): none */
   const char *log;    /* path of a log to read and append to: none */
-  bool (*turn)(struct search *s,
-               void *data); /* before each batch (tune_many.c): measures it: none */
+  bool (*may_measure)(struct search *s,
+                      void *data); /* before each batch (tune_many.c): measures it: none */
   bool (*progress)(const struct search *s,
                    void *data); /* after each batch: whether to go on: none */
   bool (*enough)(void *data);   /* after each batch: whether trials end and finals begin: none */

@@ -424,7 +424,7 @@ static void by_turns(void **state) {
     for (int i = 0; i < COUNT; i += 2)
       candidates[i] = (struct batch_candidate){write_candidate(i ? row : &right, "TURN", i),
                                                fill("N", i), NULL, false};
-    const struct batch_options options = {.apart = true,
+    const struct batch_options options = {.separate = true,
                                           .limits = {.repeats = 3,
                                                      .timing = 0.01,
                                                      .seconds = 3,
@@ -470,7 +470,7 @@ static void turns_in_time(void **state) {
     const struct batch_candidate candidate = {write_candidate(&right, "TURN", 0), fill("N", 0),
                                               NULL, false};
     const struct batch_options options = {
-        .apart = true,
+        .separate = true,
         .limits = {.repeats = 3,
                    .timing = 0.01,
                    .rounds = ROUNDS,
