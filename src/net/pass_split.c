@@ -1,7 +1,7 @@
 /* Splits a call with several contractions, e.g. a kernel, into calls:
  *
- *     y = kernel(x, v, w)     kernel:         y_c = kernel_c(x, v)   C[..] = X[..] * V[..] // sum ..
- *                               C, Y    ->    y = kernel(y_c, w)     Y[..] = C[..] * W[..] // sum ..
+ *     y = kernel(x, v, w)     kernel:       y_c = kernel_c(x, v)  C[..] = X[..] * V[..] // sum ..
+ *                               C, Y   ->   y = kernel(y_c, w)    Y[..] = C[..] * W[..] // sum ..
  *
  * Each part gets a default schedule of its own: packed weights, other rows, a result in the layout
  * that its consumer reads. A cut follows a contraction and its element-wise stages; other stages,
