@@ -17,7 +17,7 @@ struct finalist {
   struct tune_candidate who;
   struct loop_tree *tree;     /* for the images of trials; NULL: only legal for all images */
   double times[FINAL_ROUNDS]; /* seconds by round, for the images of `tree` or, after finals on all
-                           images, for all */
+                                 images, for all */
   int rounds;                 /* number of rounds; 0: did not run; -1: failed */
   double scale;               /* scale of the trial if times are for few images */
   struct verdict whole;       /* verdict on all images, or its failure on few */
