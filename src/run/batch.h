@@ -14,10 +14,8 @@
 #include "run/measure.h"
 
 struct batch_candidate {
-  const char *text; /* C code; NULL: none, its verdict exists already */
-  const char
-      *function; /* name of a function as emit_c writes it: a pointer for each input, then for each
-                    output */
+  const char *text;                      /* C code; NULL: none, its verdict exists already */
+  const char *function;                  /* function as emit_c writes it: inputs, then outputs */
   const struct measure_prepare *prepare; /* the load-time part, a second function; NULL: none */
   bool winograd;                         /* as in struct measure_item */
 };

@@ -16,11 +16,10 @@ struct compiler_options {
   const char *command; /* "gcc-12 -m64" */
   const char *cache;   /* folder of the cache */
   const char *target;  /* value of -march; default "native" */
-  double
-      seconds; /* processor seconds of a file with one source, 10 % more for each further one: 60 */
-  double wall; /* wall-clock seconds; default CHILD_WALL times `seconds` */
-  bool tried;  /* a child loads each shared object before it is cached */
-  bool quick;  /* prefers clang -O1: half of gcc's time for about equal code */
+  double seconds;      /* processor seconds per file, 10 % more for each further source: 60 */
+  double wall;         /* wall-clock seconds; default CHILD_WALL times `seconds` */
+  bool tried;          /* a child loads each shared object before it is cached */
+  bool quick;          /* prefers clang -O1: half of gcc's time for about equal code */
 };
 
 struct compiler; /* thread-safe */

@@ -70,8 +70,7 @@ canvas_status record_parse(canvas_context *ctx, const char *line, size_t length,
 
 /* Target of a record. */
 struct record_use {
-  const struct program
-      *given; /* program to use, equal to the record's except its name; NULL: the record's own */
+  const struct program *given;   /* the record's program, under any name; NULL: as recorded */
   const struct machine *machine; /* machine to bind for; NULL: the record's own */
   int winograd;                  /* largest permitted tile of Winograd's convolution; 0: none */
 };
