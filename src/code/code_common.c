@@ -379,16 +379,16 @@ static const char *ending_of(int op) {
 }
 
 /* Hint for a name: X_at for an index of X alone, h_kh for few variables, at for many. */
-static void wish_of(const struct finder *f, const struct form *a, struct buf *wish) {
+static void hint_of(const struct finder *f, const struct form *a, struct buf *hint) {
   int count = 0;
   bool alone = a->count == 1 && a->term[0].coef == 1;
-  for (int i = 0; i < a->count; i++) note_name(f, f->atom[a->term[i].atom], wish, &count);
-  bool many = count > 3 || wish->length > 24, place = a->array >= 0 && !alone;
-  if (place || many) wish->length = 0;
+  for (int i = 0; i < a->count; i++) note_name(f, f->atom[a->term[i].atom], hint, &count);
+  bool many = count > 3 || hint->length > 24, place = a->array >= 0 && !alone;
+  if (place || many) hint->length = 0;
   if (place)
-    buf_printf(wish, "%s_at", f->c->variables.data[a->array].name);
+    buf_printf(hint, "%s_at", f->c->variables.data[a->array].name);
   else
-    buf_puts(wish, many ? "at" : alone ? ending_of(expr_at(f, f->atom[a->term[0].atom])->op) : "");
+    buf_puts(hint, many ? "at" : alone ? ending_of(expr_at(f, f->atom[a->term[0].atom])->op) : "");
 }
 
 static bool declares(const struct finder *f, int parent, int variable) {
@@ -412,16 +412,16 @@ static int variable_of(struct finder *f, const char *name) {
 /* The variable with the hint, or hint2 and so on, that nothing in the loop declares. Loops that are
  * not nested share it. */
 static int choose_name(struct finder *f, int loop, const struct form *a) {
-  struct buf wish = {0};
-  wish_of(f, a, &wish);
-  size_t length = wish.length;
-  int variable = variable_of(f, wish.text);
+  struct buf hint = {0};
+  hint_of(f, a, &hint);
+  size_t length = hint.length;
+  int variable = variable_of(f, hint.text);
   for (int i = 2; declares(f, loop, variable); i++) {
-    wish.length = length;
-    buf_printf(&wish, "%d", i);
-    variable = variable_of(f, wish.text);
+    hint.length = length;
+    buf_printf(&hint, "%d", i);
+    variable = variable_of(f, hint.text);
   }
-  buf_free(&wish);
+  buf_free(&hint);
   return variable;
 }
 

@@ -80,7 +80,7 @@ static bool same_gather(const struct gathers *g, const struct gather *x, const s
 }
 
 /* Whether the expression reads only counters and arrays that nothing in `parent` writes. */
-static bool stays(const struct gathers *g, int parent, int expr) {
+static bool is_invariant(const struct gathers *g, int parent, int expr) {
   if (expr < 0) return true;
   const struct code_expr *e = expr_at(g, expr);
   if (e->variable >= 0) {
@@ -89,8 +89,9 @@ static bool stays(const struct gathers *g, int parent, int expr) {
     if (storage != CODE_COUNTER && code_writes(g->c, parent, e->variable)) return false;
   }
   for (int i = 0; i < e->count; i++)
-    if (!stays(g, parent, g->c->terms.data[e->first + i].expr)) return false;
-  return stays(g, parent, e->arg[0]) && stays(g, parent, e->arg[1]) && stays(g, parent, e->arg[2]);
+    if (!is_invariant(g, parent, g->c->terms.data[e->first + i].expr)) return false;
+  return is_invariant(g, parent, e->arg[0]) && is_invariant(g, parent, e->arg[1]) &&
+         is_invariant(g, parent, e->arg[2]);
 }
 
 /* ---- names ----------------------------------------------------------------------------------- */
@@ -190,8 +191,8 @@ static bool others(struct gathers *g, int at, const struct gather *x, int variab
 /* Finds a gather of block `at` that is repeated later and may be moved before the block. */
 static bool find(struct gathers *g, int parent, int at, struct gather *out) {
   for (int before = -1; next_gather(g, at, before, out); before = out->loop)
-    if (others(g, at, out, -1) && stays(g, parent, value_of(g, out)) &&
-        stays(g, parent, statement(g, out->loop)->high))
+    if (others(g, at, out, -1) && is_invariant(g, parent, value_of(g, out)) &&
+        is_invariant(g, parent, statement(g, out->loop)->high))
       return true;
   return false;
 }

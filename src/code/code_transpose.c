@@ -117,8 +117,8 @@ static bool go_together(const struct transposer *t, const struct across *a,
 
 /* Whether the two stores write to a common element. */
 static bool meet(const struct across *a, const struct across *b, int lanes) {
-  int64_t apart = a->constant - b->constant;
-  return apart % a->stride == 0 && apart / a->stride < lanes && apart / a->stride > -lanes;
+  int64_t distance = a->constant - b->constant;
+  return distance % a->stride == 0 && distance / a->stride < lanes && distance / a->stride > -lanes;
 }
 
 /* ---- transposing ----------------------------------------------------------------------------- */

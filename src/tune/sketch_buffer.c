@@ -248,15 +248,15 @@ static bool add_leaves(const struct nest *n, int node, struct moved *m) {
 static bool has_lanes(const struct program *p, int stage) {
   struct default_facts f;
   int last = p->tensors.data[stage].rank - 1;
-  struct default_layout *kept = mem_alloc((size_t)p->tensors.count * sizeof *kept);
-  for (int i = 0; i < p->tensors.count; i++) default_row_major(&p->tensors.data[i], &kept[i]);
-  default_facts(p, stage, kept, &f);
+  struct default_layout *layouts = mem_alloc((size_t)p->tensors.count * sizeof *layouts);
+  for (int i = 0; i < p->tensors.count; i++) default_row_major(&p->tensors.data[i], &layouts[i]);
+  default_facts(p, stage, layouts, &f);
   bool whole = last >= 0 && !f.truncated;
   for (int i = 0; i < f.loads && whole; i++) {
     int64_t stride = f.load[i].stride[last];
     whole = !(f.load[i].non_affine >> last & 1) && (stride == 0 || stride == 1);
   }
-  mem_free(kept);
+  mem_free(layouts);
   return whole;
 }
 

@@ -34,11 +34,11 @@ static int rows_of(const struct program *p, const struct program_tensor **first)
 
 /* Whether all loads are contiguous or invariant along the last axis, and some are contiguous. */
 static bool is_straight(const struct program *p, int stage) {
-  struct default_layout *kept = mem_alloc((size_t)p->tensors.count * sizeof *kept);
+  struct default_layout *layouts = mem_alloc((size_t)p->tensors.count * sizeof *layouts);
   struct default_facts f;
-  for (int i = 0; i < p->tensors.count; i++) default_row_major(&p->tensors.data[i], &kept[i]);
-  default_facts(p, stage, kept, &f);
-  mem_free(kept);
+  for (int i = 0; i < p->tensors.count; i++) default_row_major(&p->tensors.data[i], &layouts[i]);
+  default_facts(p, stage, layouts, &f);
+  mem_free(layouts);
   int axis = f.t->rank + f.t->reductions - 1;
   bool moves = false,
        straight = !f.truncated && !(f.guarded >> axis & 1) && f.t->axes[axis].low < 0;
