@@ -13,7 +13,8 @@
  *      no reduction, contiguous       one flat vector loop                       DEFAULT_FLAT
  *      a reduction over odd rows      vectors along the reduction                DEFAULT_HORIZONTAL
  *      anything else                  a register tile                            DEFAULT_TILED
- *      its only element-wise consumer is computed in the tile, from registers    DEFAULT_FUSED_CONSUMER
+ *      its only element-wise consumer is computed in the tile, from registers,   DEFAULT_FUSED_CONSUMER
+ *      also if it reads digits of its axes, as a matrix reads an image
  *
  *    Then stages that share rows, as in softmax, get a common loop (default_rows.c), and a producer may be
  *    computed before each tile of its consumer, for those rows only (default_buffers.c).
