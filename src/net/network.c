@@ -1,4 +1,4 @@
-/* Networks by hand. See network.h. */
+/* Builds networks in memory. See network.h. */
 #include "net/network.h"
 
 #include <stdlib.h>

@@ -1,9 +1,9 @@
-/* The text of networks. See network.h.
+/* Parses the text of networks. See network.h.
  *
  *     network = [ "canvas 1" ] "network" NAME { program "end" | given | call | output }
  *     given   = ( "in" | "weight" ) value [ range ] [ "from" WORD ]
  *     value   = NAME dtype "[" [ SIZE { "," SIZE } ] "]"
- *     range   = ["-"] NUMBER ".." ["-"] NUMBER [ "rising" ]                  of i32
+ *     range   = ["-"] NUMBER ".." ["-"] NUMBER [ "rising" ]                  for i32
  *     call    = value { "," value } "=" NAME "(" [ NAME { "," NAME } ] ")"
  *     output  = "out" NAME { "," NAME }
  */
@@ -78,7 +78,7 @@ static canvas_status parse_value(struct parser *ps, enum net_kind kind, int *out
   return CANVAS_OK;
 }
 
-/* ---- what is given --------------------------------------------------------------------------- */
+/* ---- inputs and weights ---------------------------------------------------------------------- */
 
 static canvas_status parse_bound(struct lexer *lx, int64_t *bound) {
   int64_t sign = lexer_accept(lx, "-") ? -1 : 1;
@@ -198,7 +198,7 @@ static canvas_status parse_outputs(struct parser *ps) {
   return lexer_end_line(&ps->lx, "after the outputs");
 }
 
-/* ---- the whole ------------------------------------------------------------------------------- */
+/* ---- networks -------------------------------------------------------------------------------- */
 
 static canvas_status parse_header(struct parser *ps) {
   struct lexer *lx = &ps->lx;

@@ -1,8 +1,8 @@
-/* Programs that say the same under two names become one, and so do calls of one program with the same
+/* Merges programs that differ only in their names, and calls of one program with the same
  * arguments.
  *
- * A call that gives an output of the network stays, as the output has its name; who reads its results reads
- * those of the first. Results are the same to the last bit.
+ * A duplicate call stays if it computes an output of the network, which has a name of its own;
+ * other calls read the results of the first one. Results are bit-identical.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "base/name_table.h"
 #include "net/passes.h"
 
-/* Texts by which things are found again; owned. */
+/* Numbers by text; the texts are owned. */
 struct texts {
   struct name_table table;
   struct {
@@ -24,7 +24,7 @@ static void texts_free(struct texts *t) {
   name_table_free(&t->table);
 }
 
-/* The number that the text was given first; `number` if it is new. Takes the text. */
+/* The number of the first equal text; `number` if the text is new. Takes the text. */
 static int first_of(struct texts *t, struct buf *text, int number) {
   size_t length = text->length;
   char *key = buf_take(text);
@@ -37,7 +37,7 @@ static int first_of(struct texts *t, struct buf *text, int number) {
 
 /* ---- programs -------------------------------------------------------------------------------- */
 
-/* All but its name. */
+/* Writes everything of a program except its name. */
 static void put_program(const struct program *p, struct buf *out) {
   struct buf text = {0};
   program_print(p, &text);
