@@ -347,8 +347,10 @@ int default_only_consumer(const struct default_plans *plans, int stage);
 
 /* ---- default_nest.c: the loops of a stage, added to the end of a schedule ---- */
 
-/* What a level of the schedule stands for. Stages share a level where it means the same to both. */
+/* What a level of the schedule stands for. Stages share a level where it means the same to both. Two
+ * axes of one stage never do, even where a part of one is named like the other. */
 struct default_meaning {
+  int stage, axis; /* 1 + the stage whose loops it is last used in, and which of their axes it is */
   int64_t size;
   const char *dyn;      /* the axis that bounds it; NULL: a number does */
   enum level_tail tail; /* of its axis */

@@ -23,8 +23,8 @@ static struct chooser_row_tiles row_tiles_of(const struct chooser *c, int axis) 
   struct chooser_row_tiles many = {0}, *out = &many;
   if (rows <= DEFAULT_ROWS_REMEMBERED) out = &c->row_tiles[axis][rows];
   if (out->full > 0) return *out;
-  int64_t left = size % rows;
-  out->full = (double)((size - left) / rows);
+  int64_t left = size % rows, whole = size / rows;
+  out->full = (double)whole;
   out->remainder =
       left ? DEFAULT_REMAINDER + (1 - DEFAULT_REMAINDER) * (double)left / (double)rows : 0;
   return *out;
@@ -249,12 +249,13 @@ double chooser_line_bytes(const struct chooser *c, const struct default_load *l)
     int i = chooser_pop_axis(&left);
     int64_t steps = i == c->now.vector_axis ? c->now.steps : c->now.rows[i],
             step = load->byte_step[i];
-    if (step >= DEFAULT_CACHE_LINE)
+    if (step >= c->machine->line)
       lines *= (double)steps;
     else if (step)
       span += (steps - 1) * step;
   }
-  return lines * (double)(span / DEFAULT_CACHE_LINE + 1) * DEFAULT_CACHE_LINE;
+  int64_t run = span / c->machine->line + 1;
+  return lines * (double)(run * c->machine->line);
 }
 
 /* Measured with few registers only, for loads that stay_in_l1; see chooser_load. */
@@ -467,7 +468,7 @@ static double panel_rate(const struct chooser *c, int load) {
   if (c->now.packed >> load & 1 || page_cycles(c, l) == 0) return rate;
   for (int i = 0; i < c->f->t->rank; i++)
     if (l->stride[i] == 1) beside = i == c->now.vector_axis ? c->now.steps : c->now.rows[i];
-  int64_t lines = beside * chooser_bytes(c, l) / DEFAULT_CACHE_LINE;
+  int64_t lines = beside * chooser_bytes(c, l) / c->machine->line;
   if (lines >= DEFAULT_PAGE_LINES) return rate;
   return lines < 2 ? rate * DEFAULT_ONE_PAGE_LINE : rate * DEFAULT_FEW_PAGE_LINES;
 }
@@ -695,7 +696,7 @@ static double isolated_line_cycles(const struct chooser *c, const struct access 
     if (load->tensor_bytes <= (double)c->machine->l2 || has_adjacent_rows(c, load)) continue;
     double lines = chooser_line_bytes(c, l);
     int64_t line = load->beyond_l3 ? machine_memory_line(c->machine) : machine_l3_line(c->machine);
-    cycles += lines / DEFAULT_CACHE_LINE * (double)line / blocks_sharing_l1(c, at, lines);
+    cycles += lines / c->machine->line * (double)line / blocks_sharing_l1(c, at, lines);
   }
   return cycles;
 }

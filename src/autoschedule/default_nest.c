@@ -28,6 +28,7 @@ enum {
 /* ---- levels, named AXIS, or STAGE_AXIS, or that with as many _ as make it unique ---- */
 
 static bool is_same_meaning(struct default_meaning a, struct default_meaning b) {
+  if (a.stage == b.stage && a.axis != b.axis) return false;
   if (a.size != b.size || a.tail != b.tail || a.open != b.open || !a.dyn != !b.dyn) return false;
   if (a.shared != b.shared) return false;
   return !a.dyn || strcmp(a.dyn, b.dyn) == 0;
@@ -37,9 +38,13 @@ static bool is_same_meaning(struct default_meaning a, struct default_meaning b) 
 static int level_with_meaning(struct default_maker *m, const char *name,
                               struct default_meaning meaning) {
   int level = schedule_find_level(m->s, name);
-  if (level >= 0) return is_same_meaning(m->meanings.data[level], meaning) ? level : -1;
-  level = schedule_level(m->s, name);
-  VEC_PUSH(&m->meanings, meaning);
+  if (level < 0) {
+    level = schedule_level(m->s, name);
+    VEC_PUSH(&m->meanings, meaning);
+  } else if (!is_same_meaning(m->meanings.data[level], meaning)) {
+    return -1;
+  }
+  m->meanings.data[level] = meaning;
   return level;
 }
 
@@ -70,8 +75,10 @@ static const char *bounding_axis(const struct default_maker *m, const struct pro
 int default_axis_level(struct default_maker *m, const struct program_tensor *t, int axis) {
   const struct program_axis *a = &t->axes[axis];
   const char *dyn = bounding_axis(m, t, axis);
-  int level = default_level(m, t->name, a->name,
-                            (struct default_meaning){a->size, dyn, TAIL_NONE, 0, false});
+  int stage = (int)(t - m->p->tensors.data);
+  int level = default_level(
+      m, t->name, a->name,
+      (struct default_meaning){.stage = 1 + stage, .axis = axis, .size = a->size, .dyn = dyn});
   if (!dyn) return level;
   m->s->levels.data[level].kind = EXTENT_DYN;
   m->s->levels.data[level].dyn = arena_strndup(&m->s->arena, dyn, strlen(dyn));
@@ -144,8 +151,10 @@ static int part_level(struct nest *n, int axis, const char *ending, int64_t size
   char name[PROGRAM_NAME + ENDING_BYTES];
   snprintf(name, sizeof name, "%s%s", n->f->t->axes[axis].name, ending);
   int open = n->tile->symbolic ? 1 + n->f->stage : 0;
-  int level = default_level(n->m, n->f->t->name, name,
-                            (struct default_meaning){.size = size, .tail = tail, .open = open});
+  int level = default_level(
+      n->m, n->f->t->name, name,
+      (struct default_meaning){
+          .stage = 1 + n->f->stage, .axis = axis, .size = size, .tail = tail, .open = open});
   if (!stated) return level;
   n->m->s->levels.data[level].kind = EXTENT_INT;
   n->m->s->levels.data[level].extent = size;
@@ -369,7 +378,7 @@ static int prefetch_steps(const struct nest *n, int reduction) {
     const struct default_load *l = &n->f->load[i];
     int64_t size = program_dtype_bytes(n->f->p->tensors.data[l->tensor].dtype);
     if (l->stride[n->tile->vector_axis] != 1 || l->non_affine) continue;
-    if (l->stride[reduction] * size < DEFAULT_PANEL_STEP_BYTES) continue;
+    if (l->stride[reduction] * size < machine->line) continue;
     bytes += (double)(program_elements(n->f->p, l->tensor) * size);
     step_bytes += n->tile->steps * size;
   }

@@ -305,6 +305,11 @@ static void order_own(struct chooser *c) {
     }
 }
 
+/* Elements of a cache line that a copy reads or writes at once: counted as f32 in all types. */
+static int64_t line_elements(const struct chooser *c) {
+  return c->machine->line / program_dtype_bytes(PROGRAM_F32);
+}
+
 /* Cycles that are lost by reading the load as it is, and not from panels: each step of the
  * innermost reduction finds a line on another page, for every tile of rows. */
 static double page_crossing_cycles(const struct chooser *c, const struct default_load *l) {
@@ -315,7 +320,7 @@ static double page_crossing_cycles(const struct chooser *c, const struct default
     return 0;
   struct chooser best = chooser_of_best(c);
   double tiles = 1 / chooser_l1_reuse(&best, l);
-  double lines = (double)program_elements(c->f->p, l->tensor) / DEFAULT_LINE_ELEMENTS;
+  double lines = (double)program_elements(c->f->p, l->tensor) / (double)line_elements(c);
   for (int i = 0; i < c->f->t->rank; i++)
     if (i != v && !(l->depends_on >> i & 1))
       tiles *= (double)up(c->f->t->axes[i].size, c->best.rows[i]);
@@ -466,10 +471,10 @@ static void unroll_copy(struct chooser *c, int last) {
 }
 
 /* Elements of a cache line, or the largest divisor of the axis above half of one. */
-static int64_t line_rows(int64_t size) {
-  int64_t rows = size < DEFAULT_LINE_ELEMENTS ? size : DEFAULT_LINE_ELEMENTS;
-  while (size % rows && rows > DEFAULT_LINE_ELEMENTS / 2) rows--;
-  return size % rows ? DEFAULT_LINE_ELEMENTS : rows;
+static int64_t line_rows(const struct chooser *c, int64_t size) {
+  int64_t line = line_elements(c), rows = size < line ? size : line;
+  while (size % rows && rows > line / 2) rows--;
+  return size % rows ? line : rows;
 }
 
 /* So many lines, `stride` elements apart (not 0), are more than the ways of their L1 sets. */
@@ -484,7 +489,7 @@ static bool writes_evict(const struct chooser *c, int axis, int64_t lines) {
 
 /* Input lines that are read element by element are evicted before they are complete. */
 static bool reads_evict(const struct chooser *c, int from, int last) {
-  int64_t lines = line_rows(c->f->t->axes[last].size);
+  int64_t lines = line_rows(c, c->f->t->axes[last].size);
   for (int i = 0; i < c->f->loads; i++) {
     const struct default_load *l = &c->f->load[i];
     if (l->stride[from] != 1 || !l->stride[last]) continue;
@@ -497,8 +502,8 @@ static bool reads_evict(const struct chooser *c, int from, int last) {
  * output lines stay in L1, or input lines would not either. Otherwise `last`, along which it
  * writes, unless that has less than half of a line. */
 static int copy_block_axis(const struct chooser *c, int from, int last) {
-  if (line_rows(c->f->t->axes[last].size) < DEFAULT_LINE_ELEMENTS / 2) return from;
-  if (!writes_evict(c, from, line_rows(c->f->t->axes[from].size))) return from;
+  if (line_rows(c, c->f->t->axes[last].size) < line_elements(c) / 2) return from;
+  if (!writes_evict(c, from, line_rows(c, c->f->t->axes[from].size))) return from;
   return reads_evict(c, from, last) ? from : last;
 }
 
@@ -509,7 +514,8 @@ static int copy_read_axis(const struct chooser *c, int last) {
   int v = c->best.vector_axis, from = gather_axis(c);
   if (from >= 0 || v < 0 || c->f->out_stride[v] == 1 || c->f->t->axes[v].size < DEFAULT_COPY_LANES)
     return from;
-  return writes_evict(c, v, line_rows(c->f->t->axes[v].size)) ? contiguous_read_axis(c, last) : -1;
+  return writes_evict(c, v, line_rows(c, c->f->t->axes[v].size)) ? contiguous_read_axis(c, last)
+                                                                 : -1;
 }
 
 /* An element-wise stage that reads along one axis and writes along another, element by element: a
@@ -532,7 +538,7 @@ static void block_copy(struct chooser *c) {
   c->best.steps = 1;
   c->best.masked = c->best.peeled = false;
   for (int i = 0; i < f->t->rank; i++) c->best.rows[i] = 1;
-  c->best.rows[block] = line_rows(f->t->axes[block].size);
+  c->best.rows[block] = line_rows(c, f->t->axes[block].size);
   c->best.rolled = 1u << block;
 }
 
@@ -560,10 +566,11 @@ static bool has_registers(const struct chooser *c, int64_t vectors) {
   return vectors * DEFAULT_STREAMED_PANELS + vectors + 1 <= c->machine->registers;
 }
 
-/* Panels of so many vectors can be streamed side by side. */
+/* Panels of so many vectors can be streamed side by side. An axis shorter than a vector is one
+ * panel. */
 static bool can_stream(const struct chooser *c, int64_t vectors) {
   int64_t tiles = c->f->t->axes[c->best.vector_axis].size / (vectors * c->lanes);
-  return tiles % DEFAULT_STREAMED_PANELS == 0 && has_registers(c, vectors);
+  return tiles > 0 && tiles % DEFAULT_STREAMED_PANELS == 0 && has_registers(c, vectors);
 }
 
 /* Weights that can become panels of as many lanes as the tile has. */

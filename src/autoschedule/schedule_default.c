@@ -110,6 +110,7 @@ static struct schedule *plain(const struct program *p, const char *name,
   struct default_plans all;
   struct machine any = {.vector_bytes = DEFAULT_PLAIN_VECTOR_BYTES,
                         .registers = DEFAULT_PLAIN_REGISTERS,
+                        .line = DEFAULT_PLAIN_LINE,
                         .l2 = DEFAULT_PLAIN_L2};
   default_plan_all(&all, p, &any, (struct default_mode){0});
   for (int i = 0; i < p->tensors.count; i++) default_row_major(&p->tensors.data[i], &all.layout[i]);

@@ -84,7 +84,8 @@ static double steps_of(const struct code *c, const struct code_statement *s) {
   const struct code_expr *low = expr_at(c, code_bare(c, s->low)),
                          *high = expr_at(c, code_bare(c, s->high));
   if (low->op != PX_INT || high->op != PX_INT || high->integer <= low->integer) return 1;
-  return (double)((high->integer - low->integer + s->step - 1) / s->step);
+  int64_t steps = (high->integer - low->integer + s->step - 1) / s->step;
+  return (double)steps;
 }
 
 /* Counts additions to each number of the variable by one run of the statement. */

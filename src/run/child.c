@@ -402,15 +402,29 @@ static void doze(double seconds) {
   nanosleep(&time, NULL);
 }
 
+/* Ticks of a process of that group and of the children that it has waited for, from what stands
+ * behind its name in /proc/PID/stat; 0: it is of another group. */
+static double ticks_in_group(const char *fields, pid_t group) {
+  enum { PARENT = 4, GROUP = 5, USER = 14, CHILDREN_KERNEL = 17 }; /* numbered as in proc(5) */
+  const char *at = fields + strspn(fields, " ");
+  double ticks = 0;
+  if (*at) at++; /* the state, a letter */
+  for (int i = PARENT; i <= CHILDREN_KERNEL; i++) {
+    char *end;
+    long long value = strtoll(at, &end, 10);
+    if (end == at || (i == GROUP && value != group)) return 0;
+    if (i >= USER) ticks += (double)value;
+    at = end;
+  }
+  return ticks;
+}
+
 /* Processor seconds of a process group and of children that it waited for; 0: unknown. */
 static double processor_of_group(pid_t group) {
   DIR *folder = opendir("/proc");
   double ticks = 0;
   for (struct dirent *e; folder && (e = readdir(folder));) {
     char path[64], text[512], *end;
-    unsigned long user, kernel;
-    long of_user, of_kernel;
-    int its;
     if (*e->d_name < '1' || *e->d_name > '9') continue;
     snprintf(path, sizeof path, "/proc/%.20s/stat", e->d_name);
     int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -418,11 +432,7 @@ static double processor_of_group(pid_t group) {
     if (file >= 0) close(file);
     text[length > 0 ? length : 0] = '\0';
     end = strrchr(text, ')'); /* end of the name, which may contain anything */
-    if (end &&
-        sscanf(end + 1, " %*c %*d %d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %ld %ld", &its, &user,
-               &kernel, &of_user, &of_kernel) == 5 &&
-        its == group)
-      ticks += (double)user + (double)kernel + (double)of_user + (double)of_kernel;
+    if (end) ticks += ticks_in_group(end + 1, group);
   }
   if (folder) closedir(folder);
   return ticks / (double)sysconf(_SC_CLK_TCK);
