@@ -125,7 +125,7 @@ static void find_load(const struct chooser *c, const struct default_load *l,
 
 /* Terms per element. */
 static double average_terms(const struct default_facts *f) {
-  double steps = f->reduction > 1 ? (double)f->reduction : 1;
+  double steps = f->reduction > 1 ? (double)f->reduction * f->bounded_share : 1;
   for (int i = f->t->rank; i < end_of(f); i++)
     if (f->period[i]) steps /= (double)f->period[i];
   return steps;
@@ -133,7 +133,7 @@ static double average_terms(const struct default_facts *f) {
 
 /* A lower bound of the terms of all elements; 0 where periods select them. */
 static double least_terms(const struct default_facts *f) {
-  double count = (double)f->points * (double)f->reduction * DEFAULT_ROUNDING;
+  double count = (double)f->points * (double)f->reduction * f->bounded_share * DEFAULT_ROUNDING;
   for (int i = 0; i < f->t->rank; i++) count *= f->inside_share[i];
   return f->periodic ? 0 : count;
 }

@@ -233,9 +233,11 @@ static bool is_batch_axis(const struct chooser *c, int axis) {
 
 /* What decides the order of own axes. */
 struct own_axes {
-  int block;         /* the axis of the outermost cache block; -1 */
-  int last;          /* the axis that stays innermost; -1 */
-  uint32_t buffered; /* axes shared with a buffered producer */
+  int block;          /* the axis of the outermost cache block; -1 */
+  int last;           /* the axis that stays innermost; -1 */
+  uint32_t buffered;  /* axes shared with a buffered producer */
+  uint32_t bounds;    /* axes that bound a reduction */
+  bool bounds_inside; /* their loops are inside of those over rows */
   enum chooser_windows windows;
 };
 
@@ -260,7 +262,7 @@ static bool is_in_round(struct chooser *c, const struct own_axes *own, int axis,
   switch (round) {
     case ROUND_BUFFERED: return own->buffered >> axis & 1 && axis != v && axis != own->block;
     case ROUND_BUFFERED_BLOCK: return own->buffered && axis == own->block;
-    case ROUND_BOUNDS: return c->f->bounds_reduction >> axis & 1;
+    case ROUND_BOUNDS: return own->bounds >> axis & 1 && !own->bounds_inside;
     case ROUND_BATCH: return is_batch_axis(c, axis);
     case ROUND_AROUND_BLOCKS:
       return is_around_blocks(c, axis, own->block) || is_around_windows(c, axis, own->windows);
@@ -268,16 +270,28 @@ static bool is_in_round(struct chooser *c, const struct own_axes *own, int axis,
       return axis == own->block || (c->best.bands && axis != v && axis < own->block);
     case ROUND_BANDS: return c->best.bands && axis == v;
     case ROUND_STRIPS: return is_strip(c, axis, own->windows);
-    case ROUND_ROWS: return axis != v && axis != own->last;
+    case ROUND_ROWS: return axis != v && axis != own->last && !(own->bounds >> axis & 1);
     case ROUND_VECTORS: return axis != own->last;
     default: return true;
   }
+}
+
+/* Each step of an axis that bounds a reduction has a panel of its own, as rows of blocks. Outermost, each panel is
+ * loaded once, and all rows for each of them; inside of the rows, all panels are loaded for each tile of rows, which
+ * pays if L2 holds them, but not the rows. */
+static bool are_bounds_inside(const struct chooser *c) {
+  double panels, rows, half = (double)c->machine->l2 / 2;
+  if (c->best.vector_axis < 0 || c->options.constraint) return false;
+  operand_bytes(c, &panels, &rows);
+  return panels <= half && rows > half;
 }
 
 /* Each own axis takes its place in the first round that wants it. */
 static void order_own(struct chooser *c) {
   struct own_axes own = {.block = outermost_block_axis(c)};
   own.windows = windows_of(c);
+  own.bounds = c->f->bounds_reduction;
+  own.bounds_inside = own.bounds && are_bounds_inside(c);
   own.buffered = own.block >= 0 ? buffered_axes(c) : 0;
   int written = c->f->t->rank ? c->f->order[c->f->t->rank - 1] : -1;
   own.last = c->best.rolled && !(c->best.rolled >> written & 1) ? written : gather_axis(c);

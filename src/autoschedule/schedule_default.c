@@ -224,7 +224,7 @@ static struct schedule *heuristic_of(const struct program *p, const struct machi
   *tree = NULL;
   if (family) return family;
   for (int rows = 1; rows >= 0; rows--) {
-    plan_best(&all, p, machine, (struct default_mode){0}, layout, rows);
+    plan_best(&all, p, machine, (struct default_mode){.no_digits = !rows}, layout, rows);
     struct schedule *s = tiled(&all);
     default_plan_free(&all);
     *tree = tree_of(p, s, machine);

@@ -150,7 +150,19 @@ static const struct {
     // gather: sparse blocks of weights, prefetched
     {"bsr_conv2d_nhwc height=7 width=7 in_channels=512 out_channels=512 kernel=3 padding=1 "
      "blocks=58976",
-     0, 705, "ko:dyn(xr):pf("},
+     0, 752, "ko:dyn(xr):pf("},
+    // a consumer that reads digits of its axes is computed in the tile; rows of blocks are inside of
+    // the pixels, where L2 holds the weights, but not the image
+    {"bsr_conv2d_nhwc height=64 width=64 in_channels=64 out_channels=64 kernel=3 padding=1 "
+     "blocks=460",
+     0, 12200, "@Y = {n, parts_h, w_o, w_i}/y, {xr, xi}/x // ki"},
+    {"bsr_conv2d_nhwc height=64 width=64 in_channels=64 out_channels=64 kernel=3 padding=1 "
+     "blocks=460",
+     0, 12200, "parts_h:para, w_o, xr =>"},
+    // pixels that share few sets of L1: as many as these hold
+    {"bsr_conv2d_nhwc batch=2 height=7 width=7 in_channels=512 out_channels=64 kernel=3 padding=1 "
+     "blocks=1843",
+     0, 118, "n:unroll, parts_w:unroll, ki:unroll, xi:vec =>"},
     // transposed convolutions whose stride does not divide the window, and large windows
     {"conv_transpose1d in_channels=64 length=64 out_channels=64 kernel=3 stride=2", 0, 16.13, NULL},
     {"conv_transpose2d_nchw in_channels=32 height=20 width=20 out_channels=16 kernel=5 stride=2 "
