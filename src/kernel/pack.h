@@ -3,8 +3,9 @@
  * A target is a layer to replace. A binding gives a kernel all sizes at one target: inside the
  * kernel C = min(C_in, C_out), H and W are the layer's output sizes ceil(H/stride), and the kernel
  * runs in max(C_in, C_out)/C copies with weights of their own (paper figure 2): side by side where
- * C_out is larger, on groups of the input whose results are averaged where C_in is. A pack is a
- * kernel and its bindings: it says everything but the weights' values.
+ * C_out is larger, on groups of the input whose results are averaged where C_in is. A pack gives
+ * each target a kernel with its sizes, or keeps the convolution: it says everything but the
+ * weights' values. One kernel for all targets is the common case, a list of length 1.
  *
  * A pack may say that it is trained with a normalisation after every inner weight (node_is_inner).
  * For inference the normalisation is folded: the weight is scaled, and what a node of weights gives
@@ -40,9 +41,12 @@ struct binding {
   int64_t copies;
   enum norm norm; /* the same in all bindings of a pack; none where no weight is inner */
 };
+/* A kernel with the bindings of the targets that it replaces, and the next kernel. */
 struct pack {
   struct kernel *kernel;
   VEC(struct binding);
+  struct pack *next;   /* the next kernel of the same text and its targets; NULL after the last */
+  struct targets kept; /* targets that keep their convolution; empty but in the first of a list */
 };
 
 /* -- targets (target.c) -- */
@@ -85,13 +89,24 @@ bool node_is_normed(const struct kernel *k, const struct binding *b, int node);
 /* -- packs (pack.c) -- */
 struct pack *pack_new(const struct kernel *k); /* a copy of k, no bindings yet */
 void pack_free(struct pack *p);
-/* Appends b: its target, G (where the kernel uses it) and exactly the x of the kernel are given,
+/* Appends b to the last kernel of the list: its target, G (where the kernel uses it) and exactly the x of the kernel are given,
  * all other sizes follow. Checks with ELEMENTS_LIMIT_MAX and exempt: what was solved with wider
  * options parses back. */
 canvas_status pack_bind(canvas_context *ctx, struct pack *p, const struct binding *b);
-enum norm pack_norm(const struct pack *p);
+/* Appends another kernel, a copy, which pack_bind binds from now on. */
+void pack_add(struct pack *p, const struct kernel *k);
+/* The target keeps its convolution. A target is bound or kept once. */
+canvas_status pack_keep(canvas_context *ctx, struct pack *p, const struct target *t);
+int pack_kernels(const struct pack *p);
+int pack_bindings(const struct pack *p); /* of all kernels; bindings are numbered in this order */
+/* The kernel of a numbered binding, *index within its own bindings; NULL past the last. */
+const struct pack *pack_of_binding(const struct pack *p, int *index);
+struct pack *pack_part(const struct pack *p, int kernel); /* a copy: one kernel, its bindings */
+/* That of the kernel; of several kernels or kept targets, of what each target has. */
+struct hash pack_hash(const struct pack *p, bool *decided);
+enum norm pack_norm(const struct pack *p);                  /* of the first kernel */
 canvas_status norm_parse(struct lexer *lx, enum norm *out); /* `batch` or `none` */
-bool pack_cost(const struct pack *p, struct cost *out);     /* of all bindings; false past 2^62 */
+bool pack_cost(const struct pack *p, struct cost *out);     /* of all targets; false past 2^62 */
 /* "C=64,H=56,W=56,G=4,x0=64" (commas or blanks): C or Cin and Cout, H and W of the layer's input; K
  * or KH and KW (3), stride (1), groups (1), name (t0), norm (none). G and x are checked by
  * pack_bind. */
