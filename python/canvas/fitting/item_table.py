@@ -31,8 +31,8 @@ HELD_OUT = 256  # recorded images for the error, not for the fit
 @dataclass(frozen=True)
 class Row:
     """An item of the table: `error` of the layer's outputs, `loss` of the whole network with this
-    item alone (nats), `seconds` as native code for one image; infinite where it failed, `why`
-    then says so.
+    item alone (nats), `seconds` as native code for one image; infinite where it failed, and
+    `why` is the reason.
     """
 
     sized: Sized | None  # None: the layer is kept
