@@ -13,17 +13,26 @@ static void say_facts(const canvas_kernel *kernel) {
   if (f.needs_fixed_hw) printf(", needs fixed H and W");
 }
 
-static int check(struct arguments *a, canvas_pack *pack, void *data) {
-  const canvas_kernel *kernel = canvas_pack_kernel(pack);
+static void check_kernel(const canvas_pack *pack) {
   const char *why = canvas_pack_reach(pack);
   int targets = canvas_pack_count(pack);
-  (void)a, (void)data;
-  say_facts(kernel);
+  say_facts(canvas_pack_kernel(pack));
   if (targets) printf(", bound to %d target%s", targets, targets == 1 ? "" : "s");
   if (why)
     printf(", does not reach: %s\n", why);
   else
     printf(", reaches\n");
+}
+
+static int check(struct arguments *a, canvas_pack *pack, void *data) {
+  (void)a, (void)data;
+  for (int i = 0; i < canvas_pack_kernels(pack); i++) {
+    canvas_pack *part = canvas_pack_part(pack, i);
+    check_kernel(part);
+    canvas_pack_free(part);
+  }
+  int kept = canvas_pack_kept(pack);
+  if (kept) printf("%d target%s kept\n", kept, kept == 1 ? " is" : "s are");
   return EXIT_OK;
 }
 

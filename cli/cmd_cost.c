@@ -1,6 +1,7 @@
 /* canvas cost: the cost of a kernel at one target or at all targets of its pack. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "command.h"
 
@@ -11,27 +12,39 @@ static void print_cost(const char *name, int width, const canvas_cost *c) {
 }
 
 static int name_width(const canvas_pack *pack) {
-  int width = (int)sizeof "target" - 1;
-  for (int i = 0; i < canvas_pack_count(pack); i++) {
-    int length = snprintf(NULL, 0, "%s", canvas_pack_target(pack, i));
-    if (length > width) width = length;
-  }
-  return width;
+  size_t width = sizeof "target" - 1;
+  for (int i = 0; i < canvas_pack_count(pack); i++)
+    if (strlen(canvas_pack_target(pack, i)) > width) width = strlen(canvas_pack_target(pack, i));
+  for (int i = 0; i < canvas_pack_kept(pack); i++)
+    if (strlen(canvas_pack_kept_target(pack, i)) > width)
+      width = strlen(canvas_pack_kept_target(pack, i));
+  return (int)width;
 }
 
-/* One row per target, and their sum where there are several. */
+/* One row per target, and their sum where there are several. Rows of another kernel begin with its
+ * name. */
 static canvas_status print_table(struct arguments *a, const canvas_pack *pack) {
-  int width = name_width(pack), count = canvas_pack_count(pack);
+  int width = name_width(pack), count = canvas_pack_count(pack), kept = canvas_pack_kept(pack);
+  const canvas_kernel *kernel = canvas_pack_kernel(pack);
   canvas_cost cost;
   canvas_status status = canvas_pack_cost(a->ctx, pack, -1, &cost);
   if (status != CANVAS_OK) return status;
-  printf("# %s\n%-*s %14s %14s %12s %12s %14s %14s\n", canvas_kernel_name(canvas_pack_kernel(pack)),
-         width, "target", "macs", "flops", "params", "activations", "elementwise", "bytes");
-  if (count > 1) print_cost("all", width, &cost);
+  printf("# %s\n%-*s %14s %14s %12s %12s %14s %14s\n", canvas_kernel_name(kernel), width, "target",
+         "macs", "flops", "params", "activations", "elementwise", "bytes");
+  if (count + kept > 1) print_cost("all", width, &cost);
   for (int i = 0; i < count; i++) {
+    if (canvas_pack_kernel_of(pack, i) != kernel) {
+      kernel = canvas_pack_kernel_of(pack, i);
+      printf("# %s\n", canvas_kernel_name(kernel));
+    }
     status = canvas_pack_cost(a->ctx, pack, i, &cost);
     if (status != CANVAS_OK) return status;
     print_cost(canvas_pack_target(pack, i), width, &cost);
+  }
+  if (kept) printf("# kept\n");
+  for (int i = 0; i < kept; i++) {
+    cost = canvas_pack_kept_cost(pack, i);
+    print_cost(canvas_pack_kept_target(pack, i), width, &cost);
   }
   return CANVAS_OK;
 }

@@ -135,7 +135,7 @@ static int eval_subject(struct arguments *a, const canvas_program *program,
 }
 
 static int eval_target(struct arguments *a, const canvas_pack *pack, int target, int64_t seed) {
-  struct subject of = {.kernel = canvas_pack_kernel(pack),
+  struct subject of = {.kernel = canvas_pack_kernel_of(pack, target),
                        .name = canvas_pack_target(pack, target)};
   canvas_program *program;
   canvas_status status = canvas_pack_lower(a->ctx, pack, target, 1, &program);

@@ -11,7 +11,7 @@ struct lower {
 static int lower_target(struct arguments *a, const canvas_pack *pack, int target, struct lower *l) {
   canvas_program *program;
   canvas_status status = canvas_pack_lower(a->ctx, pack, target, l->batch, &program);
-  if (status != CANVAS_OK) return report_kernel(a, canvas_pack_kernel(pack), status);
+  if (status != CANVAS_OK) return report_kernel(a, canvas_pack_kernel_of(pack, target), status);
   printf("%s# %s\n", l->shown++ ? "\n" : "", canvas_pack_target(pack, target));
   put_text(canvas_program_print(program));
   canvas_program_free(program);

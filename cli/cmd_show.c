@@ -36,7 +36,7 @@ static int show_text(struct arguments *a, canvas_pack *pack) {
 }
 
 static int show_svg(struct show *s, const canvas_pack *pack) {
-  if (s->shown++)
+  if (s->shown++ || canvas_pack_kernels(pack) > 1)
     return report_error("an SVG picture shows one kernel, but the text holds several");
   s->picture = canvas_kernel_svg(canvas_pack_kernel(pack));
   return EXIT_OK;
@@ -48,7 +48,12 @@ static int show(struct arguments *a, canvas_pack *pack, void *data) {
   if (s->shown++) putchar('\n');
   if (!strcmp(s->as, "torch")) return show_torch(a, pack);
   if (!strcmp(s->as, "text")) return show_text(a, pack);
-  put_text(canvas_kernel_dot(canvas_pack_kernel(pack)));
+  for (int i = 0; i < canvas_pack_kernels(pack); i++) {
+    canvas_pack *part = canvas_pack_part(pack, i);
+    if (i) putchar('\n');
+    put_text(canvas_kernel_dot(canvas_pack_kernel(part)));
+    canvas_pack_free(part);
+  }
   return EXIT_OK;
 }
 

@@ -29,6 +29,9 @@ static int solve(struct arguments *a, canvas_pack *pack, void *data) {
   struct solve *s = data;
   canvas_pack *solved;
   const canvas_kernel *kernel = canvas_pack_kernel(pack);
+  if (canvas_pack_kernels(pack) > 1 || canvas_pack_kept(pack))
+    return report_error("'%s' is in a pack of several kernels; solve one kernel",
+                        canvas_kernel_name(kernel));
   canvas_status status =
       canvas_kernel_solve(a->ctx, kernel, s->targets, s->budget, &s->options, &solved);
   if (status != CANVAS_OK) return report_kernel(a, kernel, status);

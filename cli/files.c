@@ -215,6 +215,11 @@ bool targets_chosen(struct arguments *a, const canvas_pack *pack, int *first, in
       *end = *first + 1;
       return true;
     }
+  for (int i = 0; i < canvas_pack_kept(pack); i++)
+    if (!strcmp(canvas_pack_kept_target(pack, i), name)) {
+      report_error("target '%.200s' is kept, it has no kernel", name);
+      return false;
+    }
   report_error("'%s' has no target '%.200s'", kernel, name);
   return false;
 }

@@ -69,7 +69,7 @@ struct visit {
 
 /* "involution", or "involution layer1.0" for a pack's target. */
 static char *item_name(const canvas_pack *pack, bool bare, int target) {
-  const char *kernel = canvas_kernel_name(canvas_pack_kernel(pack));
+  const char *kernel = canvas_kernel_name(canvas_pack_kernel_of(pack, target));
   const char *layer = bare ? "" : canvas_pack_target(pack, target);
   size_t size = strlen(kernel) + strlen(layer) + 2;
   char *name = malloc(size);
@@ -81,7 +81,7 @@ static int visit_target(struct arguments *a, const canvas_pack *pack, bool bare,
                         const struct visit *v) {
   struct program_item item = {.calls = 1};
   canvas_status status = canvas_pack_lower(a->ctx, pack, target, v->batch, &item.program);
-  if (status != CANVAS_OK) return report_kernel(a, canvas_pack_kernel(pack), status);
+  if (status != CANVAS_OK) return report_kernel(a, canvas_pack_kernel_of(pack, target), status);
   char *name = item_name(pack, bare, target), *source = canvas_pack_print(pack);
   item.name = name ? name : "";
   item.source = source;

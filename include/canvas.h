@@ -240,28 +240,41 @@ canvas_status canvas_kernel_solve(canvas_context *ctx, const canvas_kernel *kern
 
 /* ---- packs: a kernel and its sizes at each target ------------------------------------------ */
 
-/* Parse a text with exactly one pack. */
+/* Parse a text with exactly one pack. A pack has one kernel for all targets, or several kernels
+ * with targets of their own; targets may also be kept: their convolution stays. */
 canvas_status canvas_pack_parse(canvas_context *ctx, const char *text, size_t length,
                                 canvas_pack **out);
 void canvas_pack_free(canvas_pack *pack);
 char *canvas_pack_print(const canvas_pack *pack);
-const canvas_kernel *canvas_pack_kernel(const canvas_pack *pack);
-int canvas_pack_count(const canvas_pack *pack);                      /* bindings */
+int canvas_pack_kernels(const canvas_pack *pack);                    /* 1 or more */
+const canvas_kernel *canvas_pack_kernel(const canvas_pack *pack);    /* the first one */
+int canvas_pack_count(const canvas_pack *pack);                      /* targets with a kernel */
 const char *canvas_pack_target(const canvas_pack *pack, int target); /* the layer's name */
-/* As canvas_kernel_reach, on the images of the targets: an axis that has one pixel in all of them
+const canvas_kernel *canvas_pack_kernel_of(const canvas_pack *pack, int target);
+int canvas_pack_kept(const canvas_pack *pack); /* targets that are kept */
+const char *canvas_pack_kept_target(const canvas_pack *pack, int target);
+canvas_cost canvas_pack_kept_cost(const canvas_pack *pack, int target); /* of its convolution */
+/* A new pack of one kernel, 0 to canvas_pack_kernels(pack) - 1, and its targets; none is kept. */
+canvas_pack *canvas_pack_part(const canvas_pack *pack, int kernel);
+/* The kernel's hash; for several kernels or kept targets a hash of what each target has. Sizes do
+ * not count. */
+canvas_hash canvas_pack_hash(const canvas_pack *pack);
+/* As canvas_kernel_reach for each kernel, on the images of the targets: an axis that has one pixel in all of them
  * has no neighbours. Without bindings the result is that of canvas_kernel_reach. */
 const char *canvas_pack_reach(const canvas_pack *pack);
 /* A line for each target with a small image (at most 3 pixels along an axis, or fewer than the
  * window) where some weight cannot affect the output and gets no gradient; "" if there is none. */
 canvas_status canvas_pack_idle_weights(canvas_context *ctx, const canvas_pack *pack, char **out);
-/* Cost of one target, or with target -1 of all, including copies, pooling and averaging.
+/* Cost of one target, or with target -1 of all, including copies, pooling and averaging; kept
+ * targets count as dense convolutions.
  * CANVAS_BAD_INPUT for a pack without bindings, or if a number exceeds 2^62. */
 canvas_status canvas_pack_cost(canvas_context *ctx, const canvas_pack *pack, int target,
                                canvas_cost *out);
 /* As JSON: {"kernel", "hash", "macs", "flops", "params", "activations", "elementwise", "bytes",
- * "targets": [{"name", "macs", ...}]}. */
+ * "targets": [{"name", "kernel", "macs", ...}], "kept": [{"name", "kernel": null, ...}]}. */
 canvas_status canvas_pack_cost_json(canvas_context *ctx, const canvas_pack *pack, char **out);
-/* Source of a self-contained torch.nn.Module. `patterns`: replace sequences of primitives by one
+/* Source of a self-contained torch.nn.Module; for several kernels or kept targets of a module for
+ * each kernel, and KERNELS, which maps a target to its module. `patterns`: replace sequences of primitives by one
  * PyTorch operator where one exists; the results are equal. */
 canvas_status canvas_pack_torch(canvas_context *ctx, const canvas_pack *pack, bool patterns,
                                 char **out);

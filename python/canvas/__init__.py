@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from .data import data_from, load_data
     from .deploy.export import export
     from .deploy.trainer import train_network
+    from .fitting.fit import Fit, fit
     from .inference.compiled_network import CompiledNetwork, compile
     from .nn.compiled import Compiled, compile_program
     from .nn.convert import Conversion, convert
@@ -53,6 +54,7 @@ __all__ = [
     "Compiled",
     "CompiledNetwork",
     "Conversion",
+    "Fit",
     "KernelPack",
     "NoSolution",
     "Placeholder",
@@ -62,6 +64,7 @@ __all__ = [
     "convert",
     "data_from",
     "export",
+    "fit",
     "fold",
     "get_placeholders",
     "load",
@@ -88,6 +91,8 @@ _LAZY = {
     "convert": "nn.convert",
     "data_from": "data",
     "export": "deploy.export",
+    "Fit": "fitting.fit",
+    "fit": "fitting.fit",
     "fold": "nn.fold",
     "load_data": "data",
     "Placeholder": "nn.placeholder",

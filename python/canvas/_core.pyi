@@ -42,8 +42,12 @@ def print_kernels(text: str, /) -> str:
     A blank line separates two kernels.
     """
 
-def hash(kernel: str, /) -> str:
-    """The hash of a kernel: 32 hex digits, equal for isomorphic kernels."""
+def hash(pack: str, /) -> str:
+    """The hash of a kernel or pack: 32 hex digits, equal for isomorphic kernels.
+
+    Sizes do not count. The hash of a pack of several kernels or with kept targets is one of what
+    each target has.
+    """
 
 def draw(targets: str, seed: int, index: int, options: str) -> tuple[str, int] | None:
     """Draw a kernel and its G, or None if the index gives no kernel.
@@ -88,12 +92,19 @@ def bind(kernel: str, at: str) -> str:
 def print_pack(text: str, /) -> str:
     """A pack in canonical form."""
 
+def parts(pack: str, /) -> list[str]:
+    """The packs of the single kernels of a pack, in its order.
+
+    Each has the targets of its kernel; kept targets are in none.
+    """
+
 def cost(pack: str, /) -> str:
     """The cost of a pack as JSON.
 
     {"kernel", "hash", "macs", "flops", "params", "activations", "elementwise", "bytes",
-    "targets": [{"name", "macs", ...}]}: integers, for one sample, summed over the targets; flops
-    = 2 * macs.
+    "targets": [{"name", "kernel", "macs", ...}], "kept": [{"name", "kernel": null, ...}]}:
+    integers, for one sample, summed over the targets and the kept ones, which count as dense
+    convolutions; flops = 2 * macs.
     """
 
 def torch_code(pack: str, patterns: bool = True) -> str:

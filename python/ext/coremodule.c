@@ -210,13 +210,52 @@ static canvas_kernel *get_kernel(PyObject *module, PyObject *str) {
   return kernel;
 }
 
+/* NULL with an exception set. */
+static canvas_pack *get_pack(PyObject *module, PyObject *str) {
+  struct text in;
+  canvas_status status;
+  canvas_pack *pack = NULL;
+  if (!get_text(module, str, &in)) return NULL;
+  canvas_context *ctx = canvas_context_new();
+  if (!ctx) return PyErr_NoMemory(), NULL;
+  Py_BEGIN_ALLOW_THREADS status = canvas_pack_parse(ctx, in.bytes, in.length, &pack);
+  Py_END_ALLOW_THREADS if (status != CANVAS_OK) raise_status(module, status, ctx);
+  else canvas_context_free(ctx);
+  return pack;
+}
+
 static PyObject *core_hash(PyObject *module, PyObject *text) {
-  canvas_kernel *kernel = get_kernel(module, text);
-  if (!kernel) return NULL;
+  canvas_pack *pack = get_pack(module, text);
+  if (!pack) return NULL;
   canvas_hash hash;
-  Py_BEGIN_ALLOW_THREADS hash = canvas_kernel_hash(kernel);
-  Py_END_ALLOW_THREADS canvas_kernel_free(kernel);
+  Py_BEGIN_ALLOW_THREADS hash = canvas_pack_hash(pack);
+  Py_END_ALLOW_THREADS canvas_pack_free(pack);
   return *hash.hex ? PyUnicode_FromString(hash.hex) : PyErr_NoMemory();
+}
+
+/* The text of a part; NULL with an exception set. */
+static PyObject *print_part(const canvas_pack *pack, int kernel) {
+  canvas_pack *part = canvas_pack_part(pack, kernel);
+  char *text = canvas_pack_print(part);
+  PyObject *answer = text ? PyUnicode_FromString(text) : PyErr_NoMemory();
+  canvas_string_free(text);
+  canvas_pack_free(part);
+  return answer;
+}
+
+static PyObject *core_parts(PyObject *module, PyObject *text) {
+  canvas_pack *pack = get_pack(module, text);
+  if (!pack) return NULL;
+  int count = canvas_pack_kernels(pack);
+  PyObject *list = PyList_New(count);
+  for (int i = 0; list && i < count; i++) {
+    PyObject *part = print_part(pack, i);
+    if (part && !PyList_SetItem(list, i, part)) continue;
+    Py_DecRef(list);
+    list = NULL;
+  }
+  canvas_pack_free(pack);
+  return list;
 }
 
 static PyObject *core_reach(PyObject *module, PyObject *text) {

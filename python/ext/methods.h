@@ -23,8 +23,8 @@
     "Run the canvas command and return its exit code.")                                            \
   X(print_kernels, core_print_kernels, METH_O, "($module, text, /)",                               \
     "The kernels of a text in canonical form.")                                                    \
-  X(hash, core_hash, METH_O, "($module, kernel, /)",                                               \
-    "The hash of a kernel: 32 hex digits, equal for isomorphic kernels.")                          \
+  X(hash, core_hash, METH_O, "($module, pack, /)",                                                 \
+    "The hash of a kernel or pack: 32 hex digits, equal for isomorphic kernels.")                  \
   X(draw, core_draw, WITH_KEYWORDS, "($module, targets, seed, index, options)",                    \
     "Draw a kernel and its G, or None if the index gives no kernel.")                              \
   X(mutate, core_mutate, WITH_KEYWORDS, "($module, targets, seed, index, options, parents)",       \
@@ -36,6 +36,8 @@
   X(bind, core_bind, WITH_KEYWORDS, "($module, kernel, at)",                                       \
     "A pack with one binding of the kernel.")                                                      \
   X(print_pack, core_print_pack, METH_O, "($module, text, /)", "A pack in canonical form.")        \
+  X(parts, core_parts, METH_O, "($module, pack, /)",                                               \
+    "The packs of the single kernels of a pack, in its order.")                                    \
   X(cost, core_cost, METH_O, "($module, pack, /)", "The cost of a pack as JSON.")                  \
   X(torch_code, core_torch_code, WITH_KEYWORDS, "($module, pack, patterns=True)",                  \
     "The source of a self-contained torch.nn.Module.")                                             \

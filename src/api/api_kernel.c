@@ -20,15 +20,20 @@ const char *canvas_kernel_name(const canvas_kernel *kernel) {
   return kernel_of(kernel)->name;
 }
 
-API_VALUE(canvas_hash, canvas_kernel_hash, (const canvas_kernel *kernel), (kernel),
-          (canvas_hash){0}) {
-  if (!kernel) return (canvas_hash){0};
-  canvas_hash out = {"", false};
-  struct hash h = kernel_hash(kernel_of(kernel), &out.decided);
-  uint64_t half[2] = {h.high, h.low};
+canvas_hash hash_out(struct hash hash, bool decided) {
+  canvas_hash out = {"", decided};
+  uint64_t half[2] = {hash.high, hash.low};
   for (int i = 0; i < 32; i++)
     out.hex[i] = "0123456789abcdef"[half[i / 16] >> (60 - i % 16 * 4) & 15];
   return out;
+}
+
+API_VALUE(canvas_hash, canvas_kernel_hash, (const canvas_kernel *kernel), (kernel),
+          (canvas_hash){0}) {
+  if (!kernel) return (canvas_hash){0};
+  bool decided;
+  struct hash hash = kernel_hash(kernel_of(kernel), &decided);
+  return hash_out(hash, decided);
 }
 
 API_VALUE(canvas_kernel *, canvas_kernel_simplify, (const canvas_kernel *kernel), (kernel), NULL) {

@@ -24,20 +24,53 @@ const canvas_kernel *canvas_pack_kernel(const canvas_pack *pack) {
   return (const canvas_kernel *)pack_of(pack)->kernel;
 }
 
+int canvas_pack_kernels(const canvas_pack *pack) {
+  return pack_kernels(pack_of(pack));
+}
+
+API_VALUE(canvas_pack *, canvas_pack_part, (const canvas_pack *pack, int kernel), (pack, kernel),
+          NULL) {
+  if (!is_index(kernel, canvas_pack_kernels(pack))) return NULL;
+  return (canvas_pack *)pack_part(pack_of(pack), kernel);
+}
+
+API_VALUE(canvas_hash, canvas_pack_hash, (const canvas_pack *pack), (pack), (canvas_hash){0}) {
+  if (!pack) return (canvas_hash){0};
+  bool decided;
+  struct hash hash = pack_hash(pack_of(pack), &decided);
+  return hash_out(hash, decided);
+}
+
 int canvas_pack_count(const canvas_pack *pack) {
-  if (!pack) return 0;
-  return pack_of(pack)->count;
+  return pack_bindings(pack_of(pack));
 }
 
 const char *canvas_pack_target(const canvas_pack *pack, int target) {
-  if (!pack) return NULL;
-  const struct pack *p = pack_of(pack);
-  return is_index(target, p->count) ? p->data[target].target.name : NULL;
+  if (!is_index(target, canvas_pack_count(pack))) return NULL;
+  const struct pack *p = pack_of_binding(pack_of(pack), &target);
+  return p->data[target].target.name;
 }
 
-API_VALUE(const char *, canvas_pack_reach, (const canvas_pack *pack), (pack), NULL) {
-  if (!pack) return NULL;
-  const struct pack *p = pack_of(pack);
+const canvas_kernel *canvas_pack_kernel_of(const canvas_pack *pack, int target) {
+  if (!is_index(target, canvas_pack_count(pack))) return NULL;
+  return (const canvas_kernel *)pack_of_binding(pack_of(pack), &target)->kernel;
+}
+
+int canvas_pack_kept(const canvas_pack *pack) {
+  return pack ? pack_of(pack)->kept.count : 0;
+}
+
+const char *canvas_pack_kept_target(const canvas_pack *pack, int target) {
+  return is_index(target, canvas_pack_kept(pack)) ? pack_of(pack)->kept.data[target].name : NULL;
+}
+
+canvas_cost canvas_pack_kept_cost(const canvas_pack *pack, int target) {
+  if (!is_index(target, canvas_pack_kept(pack))) return (canvas_cost){0};
+  struct cost cost = target_cost(&pack_of(pack)->kept.data[target]);
+  return cost_out(&cost);
+}
+
+static const char *reach_of(const struct pack *p) {
   struct neighbours images = {p->count == 0, p->count == 0};
   for (int i = 0; i < p->count; i++) {
     images.h |= p->data[i].sizes.value[SIZE_H] > 1;
@@ -46,15 +79,21 @@ API_VALUE(const char *, canvas_pack_reach, (const canvas_pack *pack), (pack), NU
   return kernel_reach_on(p->kernel, images);
 }
 
+API_VALUE(const char *, canvas_pack_reach, (const canvas_pack *pack), (pack), NULL) {
+  for (const struct pack *p = pack_of(pack); p; p = p->next)
+    if (reach_of(p)) return reach_of(p);
+  return NULL;
+}
+
 API_STATUS(canvas_pack_idle_weights, (canvas_context * ctx, const canvas_pack *pack, char **out),
            (ctx, pack, out)) {
   NEED(pack);
   NEED(out);
-  const struct pack *p = pack_of(pack);
   struct buf lines = {0};
-  for (int i = 0; i < p->count; i++)
-    if (binding_check_idle(ctx, p->kernel, &p->data[i]) != CANVAS_OK)
-      buf_printf(&lines, "%s\n", ctx->message);
+  for (const struct pack *p = pack_of(pack); p; p = p->next)
+    for (int i = 0; i < p->count; i++)
+      if (binding_check_idle(ctx, p->kernel, &p->data[i]) != CANVAS_OK)
+        buf_printf(&lines, "%s\n", ctx->message);
   *out = buf_take(&lines);
   return CANVAS_OK;
 }
@@ -74,7 +113,10 @@ API_STATUS(canvas_pack_cost,
   const struct pack *p = pack_of(pack);
   struct cost cost;
   TRY(want_bindings(ctx, p));
-  if (target != -1) TRY(need_target(ctx, target, p->count));
+  if (target != -1) {
+    TRY(need_target(ctx, target, pack_bindings(p)));
+    p = pack_of_binding(p, &target);
+  }
   bool fits = target < 0 ? pack_cost(p, &cost) : binding_cost(p->kernel, &p->data[target], &cost);
   if (!fits || cost.macs > INT64_MAX / 2)
     return fail(ctx, CANVAS_BAD_INPUT, "the cost of kernel '%s' passes 2^62, give smaller sizes",
@@ -83,21 +125,41 @@ API_STATUS(canvas_pack_cost,
   return CANVAS_OK;
 }
 
+/* `{"name": NAME, "kernel": NAME or null, "macs": .., ..}` of one target. */
+static void print_target_cost(const char *name, const char *kernel, const canvas_cost *cost,
+                              struct buf *out) {
+  buf_puts(out, "{\"name\": ");
+  json_string(out, name);
+  buf_puts(out, ", \"kernel\": ");
+  if (kernel)
+    json_string(out, kernel);
+  else
+    buf_puts(out, "null");
+  buf_puts(out, ", ");
+  json_cost(out, cost);
+  buf_puts(out, "}");
+}
+
 static canvas_status print_cost(canvas_context *ctx, const canvas_pack *pack, struct buf *out) {
+  const struct pack *p = pack_of(pack);
   canvas_cost cost;
   TRY(canvas_pack_cost(ctx, pack, -1, &cost));
   buf_puts(out, "{\"kernel\": ");
-  json_string(out, pack_of(pack)->kernel->name);
-  buf_printf(out, ", \"hash\": \"%s\", ", canvas_kernel_hash(canvas_pack_kernel(pack)).hex);
+  json_string(out, p->kernel->name);
+  buf_printf(out, ", \"hash\": \"%s\", ", canvas_pack_hash(pack).hex);
   json_cost(out, &cost);
   buf_puts(out, ", \"targets\": [");
   for (int i = 0; i < canvas_pack_count(pack); i++) {
     TRY(canvas_pack_cost(ctx, pack, i, &cost));
-    buf_puts(out, i ? ", {\"name\": " : "{\"name\": ");
-    json_string(out, canvas_pack_target(pack, i));
-    buf_puts(out, ", ");
-    json_cost(out, &cost);
-    buf_puts(out, "}");
+    if (i) buf_puts(out, ", ");
+    print_target_cost(canvas_pack_target(pack, i),
+                      canvas_kernel_name(canvas_pack_kernel_of(pack, i)), &cost, out);
+  }
+  buf_puts(out, "], \"kept\": [");
+  for (int i = 0; i < p->kept.count; i++) {
+    cost = canvas_pack_kept_cost(pack, i);
+    if (i) buf_puts(out, ", ");
+    print_target_cost(p->kept.data[i].name, NULL, &cost, out);
   }
   buf_puts(out, "]}");
   return CANVAS_OK;
@@ -120,13 +182,16 @@ API_STATUS(canvas_pack_torch,
   NEED(pack);
   NEED(out);
   const struct pack *p = pack_of(pack);
-  double gains[KERNEL_NODES_MAX];
   struct buf b = {0};
   TRY(want_bindings(ctx, p));
-  TRY(gain_estimate(ctx, p->kernel, p, gains));
-  canvas_status status = spell_torch(ctx, p, gains, patterns, &b);
+  struct gains *gains = mem_alloc((size_t)pack_kernels(p) * sizeof *gains), *of = gains;
+  canvas_status status = CANVAS_OK;
+  for (const struct pack *at = p; at && status == CANVAS_OK; at = at->next)
+    status = gain_estimate(ctx, at->kernel, at, (of++)->of);
+  if (status == CANVAS_OK) status = spell_torch(ctx, p, gains, patterns, &b);
   if (status == CANVAS_OK) *out = buf_take(&b);
   buf_free(&b);
+  mem_free(gains);
   return status;
 }
 
@@ -139,9 +204,10 @@ API_STATUS(canvas_pack_lower,
   const struct pack *p = pack_of(pack);
   struct program *program;
   TRY(want_bindings(ctx, p));
-  if (target < 0 || target >= p->count)
+  if (!is_index(target, pack_bindings(p)))
     return fail(ctx, CANVAS_BAD_INPUT, "pack of '%s' has targets 0 to %d, not %d", p->kernel->name,
-                p->count - 1, target);
+                pack_bindings(p) - 1, target);
+  p = pack_of_binding(p, &target);
   if (batch < 1 || batch > SIZE_LIMIT)
     return fail(ctx, CANVAS_BAD_INPUT, "a batch has 1 to %lld samples, not %lld",
                 (long long)SIZE_LIMIT, (long long)batch);

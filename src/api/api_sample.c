@@ -87,7 +87,8 @@ API_STATUS(canvas_pack_broken_rules,
   struct buf names = {0};
   const struct pack *p = pack_of(pack);
   TRY(sample_options_parse(ctx, options, length, &parsed));
-  unsigned broken = rules_broken_at(&parsed.rules, p->kernel, p->data, p->count);
+  unsigned broken = 0;
+  for (; p; p = p->next) broken |= rules_broken_at(&parsed.rules, p->kernel, p->data, p->count);
   for (int r = 0; r < RULE_COUNT; r++)
     if (broken >> r & 1) buf_printf(&names, "%s%s", names.length ? " " : "", rule_rows[r].name);
   *out = buf_take(&names);

@@ -43,6 +43,8 @@ static inline const struct pack *pack_of(const canvas_pack *pack) {
   return (const struct pack *)pack;
 }
 
+canvas_hash hash_out(struct hash hash, bool decided); /* api_kernel.c */
+
 static inline const struct program *program_of(const canvas_program *program) {
   return (const struct program *)program;
 }

@@ -105,8 +105,10 @@ static canvas_status print_all(canvas_context *ctx, canvas_reader *r, struct buf
     canvas_status status = canvas_reader_next(ctx, r, &pack);
     if (status == CANVAS_NONE && out->length) return CANVAS_OK;
     if (status != CANVAS_OK) return status == CANVAS_NONE ? CANVAS_BAD_INPUT : status;
-    if (out->length) buf_puts(out, "\n");
-    kernel_print(pack_of(pack)->kernel, out);
+    for (const struct pack *p = pack_of(pack); p; p = p->next) {
+      if (out->length) buf_puts(out, "\n");
+      kernel_print(p->kernel, out);
+    }
     canvas_pack_free(pack);
   }
 }
@@ -157,7 +159,11 @@ API_STATUS(canvas_kernel_parse,
   NEED(out);
   canvas_pack *pack;
   TRY(canvas_pack_parse(ctx, text, length, &pack));
-  *out = (canvas_kernel *)kernel_copy(pack_of(pack)->kernel);
+  canvas_status status = CANVAS_OK;
+  if (pack_of(pack)->next)
+    status = fail(ctx, CANVAS_BAD_INPUT, "the text holds more than one kernel, give one");
+  else
+    *out = (canvas_kernel *)kernel_copy(pack_of(pack)->kernel);
   canvas_pack_free(pack);
-  return CANVAS_OK;
+  return status;
 }

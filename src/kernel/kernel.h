@@ -87,6 +87,10 @@ const char *kernel_reach_on(const struct kernel *k, struct neighbours images);
 /* Parses one kernel: `canvas 1`, `kernel NAME`, nodes, `out NODE`. Stops after the `out` line. */
 canvas_status kernel_parse(struct lexer *lx, struct kernel **out);
 void kernel_print(const struct kernel *k, struct buf *out);
+/* The same below the line of the version: a text of several kernels has that line once. */
+canvas_status kernel_parse_body(struct lexer *lx, struct kernel **out);
+void kernel_print_version(struct buf *out);
+void kernel_print_body(const struct kernel *k, struct buf *out);
 void node_print(const struct kernel *k, int node, struct buf *out); /* without name and shape */
 
 /* -- identity (kernel_hash.c) -- */
@@ -101,6 +105,7 @@ struct hash kernel_hash(const struct kernel *k, bool *decided);
 /* The same with another limit of search steps, for tests. */
 struct hash kernel_hash_within(const struct kernel *k, int steps, bool *decided);
 bool hash_equal(struct hash a, struct hash b);
+struct hash hash_add(struct hash h, uint64_t value); /* of a sequence, from {0, 0} on */
 
 /* -- picture (spell/dot.c and spell/picture.c draw it) and cost (cost.c) -- */
 struct cost {

@@ -61,6 +61,10 @@ static uint64_t mix(uint64_t h, uint64_t value) {
   return h ^ (h >> 31);
 }
 
+struct hash hash_add(struct hash h, uint64_t value) {
+  return (struct hash){mix(h.high, value), mix(~h.low, value)};
+}
+
 bool hash_equal(struct hash a, struct hash b) {
   return a.high == b.high && a.low == b.low;
 }
@@ -132,7 +136,7 @@ static struct hash certificate(const struct colouring *c, const vertex order[VER
   int rank[VERTICES];
   for (int i = 0; i < c->count; i++) rank[order[i]] = i;
   struct hash h = {UINT64_C(0x243F6A8885A308D3), UINT64_C(0x13198A2E03707344)};
-#define WRITE(value) h.high = mix(h.high, (uint64_t)(value)), h.low = mix(~h.low, (uint64_t)(value))
+#define WRITE(value) h = hash_add(h, (uint64_t)(value))
   for (int i = 0; i < c->count; i++) {
     int v = order[i];
     if (v >= c->nodes) continue;

@@ -207,6 +207,10 @@ static canvas_status parse_body(struct lexer *lx, struct kernel *k) {
 canvas_status kernel_parse(struct lexer *lx, struct kernel **out) {
   lexer_skip_newlines(lx);
   TRY(parse_version(lx));
+  return kernel_parse_body(lx, out);
+}
+
+canvas_status kernel_parse_body(struct lexer *lx, struct kernel **out) {
   struct kernel *k = kernel_new("");
   canvas_status status = parse_body(lx, k);
   if (status != CANVAS_OK) {
@@ -226,9 +230,18 @@ void node_print(const struct kernel *k, int node, struct buf *out) {
   attributes_print(row->attributes, &n->attrs, out);
 }
 
+void kernel_print_version(struct buf *out) {
+  buf_printf(out, "canvas %d\n", VERSION);
+}
+
 void kernel_print(const struct kernel *k, struct buf *out) {
+  kernel_print_version(out);
+  kernel_print_body(k, out);
+}
+
+void kernel_print_body(const struct kernel *k, struct buf *out) {
   enum { COLON = 30 };
-  buf_printf(out, "canvas %d\nkernel %s\n", VERSION, k->name);
+  buf_printf(out, "kernel %s\n", k->name);
   for (int i = 0; i < k->count - 1; i++) {
     buf_printf(out, "%s = ", k->nodes[i].name);
     size_t line = out->length - strlen(k->nodes[i].name) - 3;

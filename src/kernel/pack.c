@@ -1,4 +1,4 @@
-/* Packs: a kernel with its bindings, and their text.
+/* Packs: kernels with their bindings, and the text of a pack.
  *
  *   canvas 1
  *   kernel NAME
@@ -6,10 +6,14 @@
  *   out d
  *   norm batch
  *   bind layer1.0.conv1 Cin=64 Cout=128 KH=3 KW=3 H=56 W=56 stride=2 G=4 x0=48   # w0 [2, 48, 64]
+ *   kernel OTHER
+ *   ...
+ *   bind layer2.0.conv1 ...
+ *   keep layer3.0.conv1 Cin=128 Cout=128 KH=3 KW=3 H=28 W=28 stride=1
  *
  * H and W are those of the layer's input. groups= is printed only if it is not 1, G only if the
  * kernel uses it, `norm` only if a weight is normalised. The comment shows each weight's layout,
- * copies first. print(parse(t)) is stable.
+ * copies first. `keep` lines stand at the end. print(parse(t)) is stable.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -23,10 +27,46 @@ struct pack *pack_new(const struct kernel *k) {
 }
 
 void pack_free(struct pack *p) {
-  if (!p) return;
-  kernel_free(p->kernel);
-  mem_free(p->data);
-  mem_free(p);
+  for (struct pack *next; p; p = next) {
+    next = p->next;
+    kernel_free(p->kernel);
+    targets_free(&p->kept);
+    mem_free(p->data);
+    mem_free(p);
+  }
+}
+
+static struct pack *last_of(struct pack *p) {
+  while (p->next) p = p->next;
+  return p;
+}
+
+void pack_add(struct pack *p, const struct kernel *k) {
+  last_of(p)->next = pack_new(k);
+}
+
+int pack_kernels(const struct pack *p) {
+  int count = 0;
+  for (; p; p = p->next) count++;
+  return count;
+}
+
+int pack_bindings(const struct pack *p) {
+  int count = 0;
+  for (; p; p = p->next) count += p->count;
+  return count;
+}
+
+const struct pack *pack_of_binding(const struct pack *p, int *index) {
+  for (; p && *index >= p->count; p = p->next) *index -= p->count;
+  return p;
+}
+
+struct pack *pack_part(const struct pack *p, int kernel) {
+  while (kernel--) p = p->next;
+  struct pack *part = pack_new(p->kernel);
+  for (int i = 0; i < p->count; i++) VEC_PUSH(part, p->data[i]);
+  return part;
 }
 
 /* -- binding -- */
@@ -59,7 +99,31 @@ static void complete(const struct kernel *k, struct binding *b) {
   b->sizes.value[SIZE_G] = kernel_uses(k, SIZE_G) ? given.value[SIZE_G] : 1;
 }
 
-canvas_status pack_bind(canvas_context *ctx, struct pack *p, const struct binding *b) {
+/* A target has one kernel, or none. */
+static canvas_status check_new(canvas_context *ctx, const struct pack *p, const char *name) {
+  for (int i = 0; i < p->kept.count; i++)
+    if (!strcmp(p->kept.data[i].name, name))
+      return fail(ctx, CANVAS_BAD_INPUT, "target '%s' is kept, and named once more", name);
+  int count = p->kept.count;
+  for (; p; p = p->next) {
+    count += p->count;
+    for (int i = 0; i < p->count; i++)
+      if (!strcmp(p->data[i].target.name, name))
+        return fail(ctx, CANVAS_BAD_INPUT, "target '%s' is bound twice", name);
+  }
+  if (count < TARGETS_MAX) return CANVAS_OK;
+  return fail(ctx, CANVAS_BAD_INPUT, "more than %d targets are bound", TARGETS_MAX);
+}
+
+canvas_status pack_keep(canvas_context *ctx, struct pack *p, const struct target *t) {
+  TRY(target_check(ctx, t));
+  TRY(check_new(ctx, p, t->name));
+  VEC_PUSH(&p->kept, *t);
+  return CANVAS_OK;
+}
+
+canvas_status pack_bind(canvas_context *ctx, struct pack *list, const struct binding *b) {
+  struct pack *p = last_of(list);
   struct binding bound = *b;
   TRY(target_check(ctx, &bound.target));
   TRY(check_variables(ctx, p->kernel, &bound));
@@ -70,11 +134,7 @@ canvas_status pack_bind(canvas_context *ctx, struct pack *p, const struct bindin
                 "target '%s': kernel '%s' uses G, give 'G=', a factor of %lld channels",
                 bound.target.name, p->kernel->name, (long long)bound.sizes.value[SIZE_C]);
   TRY(binding_check(ctx, p->kernel, &bound, ELEMENTS_LIMIT_MAX, true));
-  for (int i = 0; i < p->count; i++)
-    if (!strcmp(p->data[i].target.name, bound.target.name))
-      return fail(ctx, CANVAS_BAD_INPUT, "target '%s' is bound twice", bound.target.name);
-  if (p->count == TARGETS_MAX)
-    return fail(ctx, CANVAS_BAD_INPUT, "more than %d targets are bound", TARGETS_MAX);
+  TRY(check_new(ctx, list, bound.target.name));
   VEC_PUSH(p, bound);
   return CANVAS_OK;
 }
@@ -85,11 +145,53 @@ enum norm pack_norm(const struct pack *p) {
 
 bool pack_cost(const struct pack *p, struct cost *out) {
   *out = (struct cost){0};
-  for (int i = 0; i < p->count; i++) {
-    struct cost c;
-    if (!binding_cost(p->kernel, &p->data[i], &c) || !cost_add(out, &c, 1)) return false;
+  for (int i = 0; i < p->kept.count; i++) {
+    struct cost c = target_cost(&p->kept.data[i]);
+    if (!cost_add(out, &c, 1)) return false;
   }
+  for (; p; p = p->next)
+    for (int i = 0; i < p->count; i++) {
+      struct cost c;
+      if (!binding_cost(p->kernel, &p->data[i], &c) || !cost_add(out, &c, 1)) return false;
+    }
   return true;
+}
+
+/* -- hash -- */
+
+/* What one target has: the hash of its kernel, 0 where it is kept. */
+struct choice {
+  const char *target;
+  struct hash kernel;
+};
+
+static int by_target(const void *a, const void *b) {
+  return strcmp(((const struct choice *)a)->target, ((const struct choice *)b)->target);
+}
+
+struct hash pack_hash(const struct pack *p, bool *decided) {
+  if (!p->next && !p->kept.count) return kernel_hash(p->kernel, decided);
+  *decided = true;
+  struct {
+    VEC(struct choice);
+  } all = {0};
+  for (int i = 0; i < p->kept.count; i++)
+    VEC_PUSH(&all, ((struct choice){p->kept.data[i].name, {0, 0}}));
+  for (; p; p = p->next) {
+    bool known;
+    struct hash kernel = kernel_hash(p->kernel, &known);
+    *decided &= known;
+    for (int i = 0; i < p->count; i++)
+      VEC_PUSH(&all, ((struct choice){p->data[i].target.name, kernel}));
+  }
+  qsort(all.data, (size_t)all.count, sizeof *all.data, by_target);
+  struct hash hash = {0, 0};
+  for (int i = 0; i < all.count; i++) {
+    for (const char *c = all.data[i].target; *c; c++) hash = hash_add(hash, (unsigned char)*c);
+    hash = hash_add(hash_add(hash, all.data[i].kernel.high), all.data[i].kernel.low);
+  }
+  mem_free(all.data);
+  return hash;
 }
 
 /* -- sizes as text: `Cin=64 H=56 ...` -- */
@@ -225,19 +327,41 @@ canvas_status binding_parse_at(canvas_context *ctx, const char *text, size_t len
 
 /* -- packs as text -- */
 
-static canvas_status parse_bind(struct lexer *lx, struct pack *p, enum norm norm) {
-  const struct token at = lx->token;
-  struct binding b = {.norm = norm};
+/* The target and the sizes of a `bind` or `keep` line; *at: where it stands. */
+static canvas_status parse_line(struct lexer *lx, struct binding *b, struct token *at) {
   int64_t values[KEYS] = {0};
-  TRY(lexer_expect(lx, "bind", "and sizes, or the end of the pack"));
-  TRY(target_name_parse(lx, b.target.name));
+  *at = lx->token;
+  lexer_next(lx);
+  TRY(target_name_parse(lx, b->target.name));
   while (lx->token.kind == TOKEN_NAME) TRY(parse_pair(lx, values));
   TRY(lexer_end_line(lx, "or a size such as 'H=56'"));
-  TRY(settle(lx, &at, values, &b));
-  if (pack_bind(lx->ctx, p, &b) == CANVAS_OK) return CANVAS_OK;
+  return settle(lx, at, values, b);
+}
+
+/* The message of the context, with the place of the line in front of it. */
+static canvas_status fail_at(struct lexer *lx, const struct token *at) {
   char why[MESSAGE_SIZE];
   memcpy(why, lx->ctx->message, sizeof why);
-  return lexer_fail(lx, &at, "%.900s", why);
+  return lexer_fail(lx, at, "%.900s", why);
+}
+
+static canvas_status parse_bind(struct lexer *lx, struct pack *p, enum norm norm) {
+  struct binding b = {.norm = norm};
+  struct token at;
+  TRY(parse_line(lx, &b, &at));
+  return pack_bind(lx->ctx, p, &b) == CANVAS_OK ? CANVAS_OK : fail_at(lx, &at);
+}
+
+/* A kept target has the sizes of its layer alone. */
+static canvas_status parse_keep(struct lexer *lx, struct pack *p) {
+  struct binding b = {0};
+  struct token at;
+  TRY(parse_line(lx, &b, &at));
+  for (int s = 0; s < SIZES; s++)
+    if (b.sizes.value[s])
+      return lexer_fail(lx, &at, "target '%s' is kept, leave out %s", b.target.name,
+                        size_name((enum size)s));
+  return pack_keep(lx->ctx, p, &b.target) == CANVAS_OK ? CANVAS_OK : fail_at(lx, &at);
 }
 
 static canvas_status parse_norm(struct lexer *lx, enum norm *out) {
@@ -251,15 +375,53 @@ static canvas_status parse_norm(struct lexer *lx, enum norm *out) {
   return lexer_fail(lx, &at, "'norm' stands above bind lines, a kernel without sizes has none");
 }
 
+/* The norm and the bind lines of one kernel. */
 static canvas_status parse_binds(struct lexer *lx, struct pack *p) {
   enum norm norm = NORM_NONE;
   TRY(parse_norm(lx, &norm));
   lexer_skip_newlines(lx);
-  while (lx->token.kind != TOKEN_END) {
+  while (lexer_is(lx, "bind")) {
     TRY(parse_bind(lx, p, norm));
     lexer_skip_newlines(lx);
   }
   return CANVAS_OK;
+}
+
+/* A kernel in a text of several replaces something: the first one is checked when the second
+ * comes, as it may stand alone without sizes. */
+static canvas_status parse_next_kernel(struct lexer *lx, struct pack *p) {
+  const struct token at = lx->token;
+  struct kernel *k;
+  TRY(kernel_parse_body(lx, &k));
+  if (!p->count) {
+    kernel_free(k);
+    return lexer_fail(lx, &at,
+                      "kernel '%s' above has no bind line, a pack of several kernels "
+                      "gives each its targets",
+                      p->kernel->name);
+  }
+  pack_add(p, k);
+  kernel_free(k);
+  TRY(parse_binds(lx, p));
+  struct pack *added = last_of(p);
+  if (added->count) return CANVAS_OK;
+  return lexer_fail(lx, &at,
+                    "kernel '%s' has no bind line, a pack of several kernels gives each "
+                    "its targets",
+                    added->kernel->name);
+}
+
+static canvas_status parse_rest(struct lexer *lx, struct pack *p) {
+  TRY(parse_binds(lx, p));
+  while (lexer_is(lx, "kernel")) TRY(parse_next_kernel(lx, p));
+  if (lexer_is(lx, "keep") && !p->count)
+    return lexer_unexpected(lx, "a bind line before the 'keep' lines");
+  while (lexer_is(lx, "keep")) {
+    TRY(parse_keep(lx, p));
+    lexer_skip_newlines(lx);
+  }
+  if (lx->token.kind == TOKEN_END) return CANVAS_OK;
+  return lexer_unexpected(lx, "'bind' and sizes, 'keep', 'kernel' or the end of the pack");
 }
 
 canvas_status pack_parse(canvas_context *ctx, const char *text, size_t length, struct pack **out) {
@@ -269,7 +431,7 @@ canvas_status pack_parse(canvas_context *ctx, const char *text, size_t length, s
   TRY(kernel_parse(&lx, &k));
   struct pack *p = pack_new(k);
   kernel_free(k);
-  canvas_status status = parse_binds(&lx, p);
+  canvas_status status = parse_rest(&lx, p);
   if (status != CANVAS_OK) {
     pack_free(p);
     return status;
@@ -291,12 +453,16 @@ static void print_weights(const struct kernel *k, const struct binding *b, struc
   }
 }
 
-void binding_print(const struct kernel *k, const struct binding *b, struct buf *out) {
-  const struct target *t = &b->target;
-  buf_printf(out, "bind %s Cin=%lld Cout=%lld KH=%lld KW=%lld H=%lld W=%lld stride=%lld", t->name,
-             (long long)t->cin, (long long)t->cout, (long long)t->kh, (long long)t->kw,
+/* `bind` or `keep`, the target's name and its sizes. */
+static void print_target(const char *word, const struct target *t, struct buf *out) {
+  buf_printf(out, "%s %s Cin=%lld Cout=%lld KH=%lld KW=%lld H=%lld W=%lld stride=%lld", word,
+             t->name, (long long)t->cin, (long long)t->cout, (long long)t->kh, (long long)t->kw,
              (long long)t->h, (long long)t->w, (long long)t->stride);
   if (t->groups != 1) buf_printf(out, " groups=%lld", (long long)t->groups);
+}
+
+void binding_print(const struct kernel *k, const struct binding *b, struct buf *out) {
+  print_target("bind", &b->target, out);
   if (kernel_uses(k, SIZE_G)) buf_printf(out, " G=%lld", (long long)b->sizes.value[SIZE_G]);
   for (int s = SIZE_X0; s < SIZES; s++)
     if (b->sizes.value[s])
@@ -306,7 +472,15 @@ void binding_print(const struct kernel *k, const struct binding *b, struct buf *
 }
 
 void pack_print(const struct pack *p, struct buf *out) {
-  kernel_print(p->kernel, out);
-  if (pack_norm(p) != NORM_NONE) buf_printf(out, "norm %s\n", norm_names[pack_norm(p)]);
-  for (int i = 0; i < p->count; i++) binding_print(p->kernel, &p->data[i], out);
+  const struct targets *kept = &p->kept;
+  kernel_print_version(out);
+  for (; p; p = p->next) {
+    kernel_print_body(p->kernel, out);
+    if (pack_norm(p) != NORM_NONE) buf_printf(out, "norm %s\n", norm_names[pack_norm(p)]);
+    for (int i = 0; i < p->count; i++) binding_print(p->kernel, &p->data[i], out);
+  }
+  for (int i = 0; i < kept->count; i++) {
+    print_target("keep", &kept->data[i], out);
+    buf_puts(out, "\n");
+  }
 }

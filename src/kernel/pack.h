@@ -4,8 +4,9 @@
  * kernel C = min(C_in, C_out), and H and W are the layer's output sizes ceil(H/stride). The kernel
  * runs in max(C_in, C_out)/C copies with weights of their own (paper figure 2): their results are
  * concatenated if C_out is larger; if C_in is larger, each copy reads one group of the input and
- * the results are averaged. A pack is a kernel with its bindings: everything except the values of
- * weights.
+ * the results are averaged. A pack gives each target a kernel with its sizes, or keeps the
+ * convolution: everything except the values of weights. One kernel for all targets is the common
+ * case, a list of length 1.
  *
  * A pack may state that every inner weight (node_is_inner) is followed by a normalisation in
  * training. For inference it is folded: the weight is scaled, and the node gets a bias, one number
@@ -41,9 +42,12 @@ struct binding {
   int64_t copies;
   enum norm norm; /* equal in all bindings of a pack; NORM_NONE if no weight is inner */
 };
+/* A kernel with the bindings of the targets that it replaces, and the next kernel. */
 struct pack {
   struct kernel *kernel;
   VEC(struct binding);
+  struct pack *next;   /* the next kernel of the same text and its targets; NULL after the last */
+  struct targets kept; /* targets that keep their convolution; empty but in the first of a list */
 };
 
 /* -- targets (target.c) -- */
@@ -90,13 +94,24 @@ bool node_is_normed(const struct kernel *k, const struct binding *b, int node);
 /* -- packs (pack.c) -- */
 struct pack *pack_new(const struct kernel *k); /* copies k, without bindings */
 void pack_free(struct pack *p);
-/* Appends b, which has the target, G (if the kernel uses it) and exactly the x of the kernel; all
- * other sizes follow. Checks with ELEMENTS_LIMIT_MAX and exempt, so that solutions of wider options
- * can be parsed. */
+/* Appends b to the last kernel of the list. b has the target, G (if the kernel uses it) and exactly
+ * the x of the kernel; all other sizes follow. Checks with ELEMENTS_LIMIT_MAX and exempt, so that
+ * solutions of wider options can be parsed. */
 canvas_status pack_bind(canvas_context *ctx, struct pack *p, const struct binding *b);
-enum norm pack_norm(const struct pack *p);
+/* Appends another kernel, a copy, which pack_bind binds from now on. */
+void pack_add(struct pack *p, const struct kernel *k);
+/* The target keeps its convolution. A target is bound or kept once. */
+canvas_status pack_keep(canvas_context *ctx, struct pack *p, const struct target *t);
+int pack_kernels(const struct pack *p);
+int pack_bindings(const struct pack *p); /* of all kernels; bindings are numbered in this order */
+/* The kernel of a numbered binding, *index within its own bindings; NULL past the last. */
+const struct pack *pack_of_binding(const struct pack *p, int *index);
+struct pack *pack_part(const struct pack *p, int kernel); /* a copy: one kernel, its bindings */
+/* That of the kernel; of several kernels or kept targets, of what each target has. */
+struct hash pack_hash(const struct pack *p, bool *decided);
+enum norm pack_norm(const struct pack *p);                  /* of the first kernel */
 canvas_status norm_parse(struct lexer *lx, enum norm *out); /* parses `batch` or `none` */
-bool pack_cost(const struct pack *p, struct cost *out); /* of all bindings; false: beyond 2^62 */
+bool pack_cost(const struct pack *p, struct cost *out); /* of all targets; false: beyond 2^62 */
 /* Parses "C=64,H=56,W=56,G=4,x0=64" (commas or blanks): C or Cin and Cout, H and W of the layer's
  * input; optionally K or KH and KW (3), stride (1), groups (1), name (t0), norm (none). pack_bind
  * checks G and x. */

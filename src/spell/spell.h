@@ -6,12 +6,17 @@
 
 struct spelling;
 
-/* One self-contained Python text: imports and a class `Kernel_<16 digits of the hash>(nn.Module)`
- * that holds every binding of the pack (none: it cannot be instantiated). gains[i] scales the
- * initial weights of wi, in node order; NULL = all 1. `patterns`: whole runs of nodes as one operator
- * of PyTorch where there is one (patterns.c); the results are the same. The same pack gives the same
- * bytes. */
-canvas_status spell_torch(canvas_context *ctx, const struct pack *p, const double *gains,
+/* of[i] scales the initial weights of wi of a kernel, in node order. */
+struct gains {
+  double of[KERNEL_NODES_MAX];
+};
+
+/* One self-contained Python text: imports and for each kernel of the pack a class `Kernel_<16 digits
+ * of the hash>(nn.Module)` that holds every binding (none: it cannot be instantiated); for several
+ * kernels or kept targets also KERNELS, a dict from targets to classes. `gains`: of each kernel;
+ * NULL = all 1. `patterns`: whole runs of nodes as one operator of PyTorch where there is one
+ * (patterns.c); the results are the same. The same pack gives the same bytes. */
+canvas_status spell_torch(canvas_context *ctx, const struct pack *p, const struct gains *gains,
                           bool patterns, struct buf *out);
 
 /* Graphviz: a box per node with its line of text and its shape. */

@@ -9,6 +9,7 @@
  *     _apply                 where a weight has five axes: what .to(memory_format=..) does to it
  *     forward                pools by the stride, cuts into copies (paper figure 2)
  *     template               the kernel, one line or a few per node
+ *   KERNELS                  for several kernels or kept targets: the class of each target
  *
  * forward writes no attribute and takes N, H, W from its input, so that compile and export trace
  * it; contractions are convolutions or matrix products, so that every counter of FLOPs sees them. A
@@ -352,18 +353,32 @@ static void print_template(struct spelling *s, const struct plan *plan) {
   buf_free(&lines);
 }
 
-canvas_status spell_torch(canvas_context *ctx, const struct pack *p, const double *gains,
-                          bool patterns, struct buf *out) {
-  TRY(kernel_verify(ctx, p->kernel));
+/* "Kernel_0123456789abcdef"; a kernel that the list holds before gets a number. */
+static const char *class_name(struct spelling *s, const struct pack *list, const struct pack *p) {
+  struct hash hash = kernel_hash(p->kernel, NULL);
+  int before = 0;
+  for (; list != p; list = list->next) before += hash_equal(kernel_hash(list->kernel, NULL), hash);
+  if (!before) return spelling_text(s, "Kernel_%016" PRIx64, hash.high);
+  return spelling_text(s, "Kernel_%016" PRIx64 "_%d", hash.high, before + 1);
+}
+
+static void print_imports(const struct pack *p, struct buf *out) {
+  bool weights = false;
+  for (; p; p = p->next) weights |= kernel_has_weights(p->kernel);
+  buf_puts(out, weights ? "import math\n\n" : "");
+  buf_puts(out, "import torch\nfrom torch import nn\nfrom torch.nn import functional as F\n");
+}
+
+static void print_class(struct buf *out, const struct pack *list, const struct pack *p,
+                        const double *gains, bool patterns, struct buf *table) {
   struct hash hash = kernel_hash(p->kernel, NULL);
   struct needs needs = needs_of(p);
   struct spelling s;
   struct plan plan;
   make_plan(p->kernel, patterns, &plan);
   spelling_open(&s, p->kernel, pack_norm(p) != NORM_NONE, out);
-  buf_puts(out, kernel_has_weights(p->kernel) ? "import math\n\n" : "");
-  buf_puts(out, "import torch\nfrom torch import nn\nfrom torch.nn import functional as F\n\n\n");
-  buf_printf(out, "class Kernel_%016" PRIx64 "(nn.Module):\n", hash.high);
+  const char *name = class_name(&s, list, p);
+  buf_printf(out, "\n\nclass %s(nn.Module):\n", name);
   print_docstring(out, p, hash);
   print_bindings(out, p);
   print_init(&s, &needs);
@@ -374,6 +389,20 @@ canvas_status spell_torch(canvas_context *ctx, const struct pack *p, const doubl
   print_repr(out, p->kernel);
   print_forward(out, &needs);
   print_template(&s, &plan);
+  for (int i = 0; i < p->count; i++)
+    buf_printf(table, "    \"%s\": %s,\n", p->data[i].target.name, name);
   spelling_close(&s);
+}
+
+canvas_status spell_torch(canvas_context *ctx, const struct pack *p, const struct gains *gains,
+                          bool patterns, struct buf *out) {
+  struct buf table = {0};
+  for (const struct pack *at = p; at; at = at->next) TRY(kernel_verify(ctx, at->kernel));
+  print_imports(p, out);
+  for (const struct pack *at = p; at; at = at->next)
+    print_class(out, p, at, gains ? (gains++)->of : NULL, patterns, &table);
+  if (p->next || p->kept.count)
+    buf_printf(out, "\n\nKERNELS = {  # the module of each target\n%s}\n", table.text);
+  buf_free(&table);
   return CANVAS_OK;
 }

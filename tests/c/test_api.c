@@ -273,6 +273,43 @@ static void a_pack_without_sizes_says_so(void **state) {
   canvas_pack_free(pack);
 }
 
+// Targets are numbered through all kernels; each kernel is a pack of its own, too.
+static void a_pack_of_several_kernels(void **state) {
+  static const char text[] =
+      "canvas 1\nkernel conv\na = input\nb = unfold a over=H,W k=K\nc = fc b to=C\nout c\n"
+      "bind s C=4 H=5 W=3\nkernel thin\na = input\nb = fc a to=C\nout b\n"
+      "bind t C=4 H=5 W=3\nbind u C=8 H=5 W=3\nkeep v C=8 H=5 W=3\n";
+  static const char *const targets[] = {"s", "t", "u"}, *const kernels[] = {"conv", "thin", "thin"};
+  static const int64_t macs[] = {2160, 240, 960};
+  canvas_pack *pack;
+  canvas_cost cost;
+  CHECK_INT(canvas_pack_parse(ctx, text, strlen(text), &pack), CANVAS_OK,
+            canvas_context_message(ctx));
+  CHECK_INT(canvas_pack_kernels(pack), 2, "kernels");
+  CHECK_INT(canvas_pack_count(pack), 3, "targets");
+  CHECK_INT(canvas_pack_kept(pack), 1, "kept");
+  CHECK_TEXT(canvas_pack_kept_target(pack, 0), "v", "kept");
+  CHECK_INT(canvas_pack_kept_cost(pack, 0).macs, 8640, "kept");
+  for (int i = 0; i < 3; i++) {
+    canvas_program *program;
+    CHECK_TEXT(canvas_pack_target(pack, i), targets[i], targets[i]);
+    CHECK_TEXT(canvas_kernel_name(canvas_pack_kernel_of(pack, i)), kernels[i], targets[i]);
+    CHECK_INT(canvas_pack_cost(ctx, pack, i, &cost), CANVAS_OK, targets[i]);
+    CHECK_INT(cost.macs, macs[i], targets[i]);
+    CHECK_INT(canvas_pack_lower(ctx, pack, i, 1, &program), CANVAS_OK, targets[i]);
+    canvas_program_free(program);
+  }
+  CHECK_INT(canvas_pack_cost(ctx, pack, -1, &cost), CANVAS_OK, "all");
+  CHECK_INT(cost.macs, 2160 + 240 + 960 + 8640, "all");
+  canvas_pack *part = canvas_pack_part(pack, 1);
+  CHECK_INT(canvas_pack_count(part), 2, "part");
+  CHECK_INT(canvas_pack_kept(part), 0, "part");
+  CHECK_TEXT(canvas_pack_hash(part).hex, canvas_kernel_hash(canvas_pack_kernel(part)).hex, "part");
+  CHECK(strcmp(canvas_pack_hash(pack).hex, canvas_pack_hash(part).hex) != 0, "hash");
+  canvas_pack_free(part);
+  canvas_pack_free(pack);
+}
+
 static void lowering_rejects_targets_and_batches(void **state) {
   static const struct {
     int target;
@@ -538,6 +575,7 @@ CHECK_MAIN(
     cmocka_unit_test_setup_teardown(the_pipeline_holds_together, open_context, close_context),
     cmocka_unit_test_setup_teardown(solve_options_are_text, open_context, close_context),
     cmocka_unit_test_setup_teardown(a_pack_without_sizes_says_so, open_context, close_context),
+    cmocka_unit_test_setup_teardown(a_pack_of_several_kernels, open_context, close_context),
     cmocka_unit_test_setup_teardown(lowering_rejects_targets_and_batches, open_context,
                                     close_context),
     cmocka_unit_test_setup_teardown(the_interpreter_means_what_the_kernel_says, open_context,

@@ -135,8 +135,19 @@ static void packs(void **state) {
   NOTHING(canvas_pack_kernel(NULL));
   NOTHING(canvas_pack_count(NULL));
   NOTHING(canvas_pack_target(NULL, 0));
+  NOTHING(canvas_pack_kernels(NULL));
+  NOTHING(canvas_pack_kernel_of(NULL, 0));
+  NOTHING(canvas_pack_part(NULL, 0));
+  NOTHING(canvas_pack_kept(NULL));
+  NOTHING(canvas_pack_kept_target(NULL, 0));
+  ZEROS(canvas_hash, canvas_pack_hash(NULL));
+  ZEROS(canvas_cost, canvas_pack_kept_cost(NULL, 0));
   EACH_INDEX(i) {
     NOTHING(canvas_pack_target(api.pack, i));
+    NOTHING(canvas_pack_kernel_of(api.pack, i));
+    NOTHING(canvas_pack_part(api.pack, i));
+    NOTHING(canvas_pack_kept_target(api.pack, i));
+    ZEROS(canvas_cost, canvas_pack_kept_cost(api.pack, i));
     if (i != -1) BAD(canvas_pack_cost(ctx, api.pack, i, &cost));
     BAD(canvas_pack_lower(ctx, api.pack, i, 1, OUT(canvas_program *)));
     if (i < INT_MAX && i != 99) BAD(canvas_pack_lower(ctx, api.pack, 0, i, OUT(canvas_program *)));

@@ -243,6 +243,21 @@ static canvas_status pack_reach(void) {
   return reached ? CANVAS_IO : CANVAS_OK;
 }
 
+static canvas_status pack_hash(void) {
+  canvas_hash hash;
+  UNDER(hash, canvas_pack_hash(api.pack));
+  if (*hash.hex) add_text(strdup(hash.hex));
+  return *hash.hex ? CANVAS_OK : CANVAS_IO;
+}
+
+static canvas_status pack_part(void) {
+  canvas_pack *o;
+  UNDER(o, canvas_pack_part(api.pack, 0));
+  if (o) add_text(canvas_pack_print(o));
+  canvas_pack_free(o);
+  return o ? CANVAS_OK : CANVAS_IO;
+}
+
 static canvas_status object_load(void) {
   canvas_status status;
   void *object = NULL;
@@ -671,6 +686,8 @@ static const struct {
     CALL(kernel_solve),
     CALL(pack_parse),
     CALL(pack_print),
+    CALL(pack_hash),
+    CALL(pack_part),
     CALL(pack_cost),
     CALL(pack_cost_json),
     CALL(pack_idle_weights),
@@ -872,6 +889,8 @@ static void no_function_is_forgotten(void **state) {
       " canvas_targets_free canvas_targets_count canvas_targets_name canvas_kernel_free"
       " canvas_kernel_name canvas_reader_close canvas_sampler_free canvas_budget_free"
       " canvas_pack_free canvas_pack_kernel canvas_pack_count canvas_pack_target"
+      " canvas_pack_kernels canvas_pack_kernel_of canvas_pack_kept canvas_pack_kept_target"
+      " canvas_pack_kept_cost"
       " canvas_program_free canvas_program_inputs canvas_program_outputs canvas_program_input"
       " canvas_program_output canvas_program_stages canvas_program_stage canvas_network_free"
       " canvas_network_count canvas_network_tensor canvas_network_source canvas_network_fill"

@@ -89,7 +89,8 @@ static const struct {
     {identity, "bind g C=64 H=8 W=8", "bind g Cin=64 Cout=64 KH=3 KW=3 H=8 W=8 stride=1\n"},
     // what is rejected
     {identity, "bound g C=64 H=8 W=8",
-     "line 5, column 1: expected 'bind' and sizes, or the end of the pack, found 'bound'"},
+     "line 5, column 1: expected 'bind' and sizes, 'keep', 'kernel' or the end of the pack, found "
+     "'bound'"},
     {identity, "bind", "line 5, column 5: expected the name of a layer, found the end of the text"},
     {identity, "bind C=64 H=8 W=8",
      "line 5, column 6: name 'C=64' holds '=', use letters, digits and _ . : / + -"},
@@ -197,9 +198,11 @@ static const struct {
     {chain, "norm batch none\n" BIND,
      "line 8, column 12: expected the end of the line after the norm, found 'none'"},
     {chain, "norm batch\nnorm batch\n" BIND,
-     "line 9, column 1: expected 'bind' and sizes, or the end of the pack, found 'norm'"},
+     "line 9, column 1: expected 'bind' and sizes, 'keep', 'kernel' or the end of the pack, found "
+     "'norm'"},
     {chain, BIND "\nnorm batch",
-     "line 9, column 1: expected 'bind' and sizes, or the end of the pack, found 'norm'"},
+     "line 9, column 1: expected 'bind' and sizes, 'keep', 'kernel' or the end of the pack, found "
+     "'norm'"},
     {chain, BIND " norm=batch",
      "line 8, column 20: unknown size 'norm', known are C, Cin, Cout, H, W, K, KH, KW, stride, "
      "groups, G, x0..x15"},
@@ -288,6 +291,105 @@ static void print_is_stable(void **state) {
     buf_free(&first);
     buf_free(&second);
   }
+}
+
+// Packs of several kernels: what comes after `canvas 1`.
+#define SIZES_OF(name) name " Cin=8 Cout=8 KH=3 KW=3 H=5 W=4 stride=1"
+#define CONV(name) "kernel " name "\na = input\nb = unfold a over=H,W k=K\nc = fc b to=C\nout c\n"
+#define THIN(name) "kernel " name "\na = input\nb = fc a to=x0\nc = fc b to=C\nout c\n"
+static const struct {
+  const char *text, *expected;  // the message, or "kernels targets kept macs params"
+} lists[] = {
+    {CONV("one") "bind " SIZES_OF("s"), "1 1 0 11520 576"},
+    {CONV("one") "bind " SIZES_OF("s") "\nkeep " SIZES_OF("t"), "1 1 1 23040 1152"},
+    {CONV("one") "bind " SIZES_OF("s") "\n" THIN("two") "norm batch\nbind " SIZES_OF(
+         "t") " x0=2\nbind " SIZES_OF("u") " x0=3\nkeep " SIZES_OF("v") " groups=2",
+     "2 3 1 18880 954"},
+    {CONV("one") "bind " SIZES_OF("s") "\n" CONV("one") "bind " SIZES_OF("t"), "2 2 0 23040 1152"},
+    {CONV("one") "bind " SIZES_OF("s") "\n" CONV("two") "bind " SIZES_OF("s"),
+     "line 13, column 1: target 's' is bound twice"},
+    {CONV("one") "bind " SIZES_OF("s") "\nkeep " SIZES_OF("s"),
+     "line 8, column 1: target 's' is bound twice"},
+    {CONV("one") "bind " SIZES_OF("s") "\nkeep " SIZES_OF("t") "\nkeep " SIZES_OF("t"),
+     "line 9, column 1: target 't' is kept, and named once more"},
+    {CONV("one") "bind " SIZES_OF("s") "\nkeep " SIZES_OF("t") "\nbind " SIZES_OF("u"),
+     "line 9, column 1: expected 'bind' and sizes, 'keep', 'kernel' or the end of the pack, found "
+     "'bind'"},
+    {CONV("one") "bind " SIZES_OF("s") "\n" THIN("two") "keep " SIZES_OF("t"),
+     "line 8, column 1: kernel 'two' has no bind line, a pack of several kernels gives each its "
+     "targets"},
+    {CONV("one") THIN("two") "bind " SIZES_OF("t") " x0=2",
+     "line 7, column 1: kernel 'one' above has no bind line, a pack of several kernels gives each "
+     "its targets"},
+    {CONV("one") "keep " SIZES_OF("t"),
+     "line 7, column 1: expected a bind line before the 'keep' lines, found 'keep'"},
+    {CONV("one") "bind " SIZES_OF("s") "\nkeep " SIZES_OF("t") " x0=2",
+     "line 8, column 1: target 't' is kept, leave out x0"},
+    {CONV("one") "bind " SIZES_OF("s") "\nkeep t C=8", "line 8, column 1: H is missing, give 'H='"},
+    {CONV("one") "bind " SIZES_OF("s") "\nkeep t C=8 H=5 W=4 K=2",
+     "line 8, column 1: target 't': kernel 2x2 is even, give odd sizes"},
+};
+
+static void several_kernels(void **state) {
+  CHECK_ROWS (lists, row) {
+    char whole[2048], seen[MESSAGE_SIZE];
+    canvas_context ctx = {""};
+    struct pack *p;
+    struct cost cost;
+    snprintf(whole, sizeof whole, "canvas 1\n%s", row->text);
+    if (pack_parse(&ctx, whole, strlen(whole), &p) != CANVAS_OK) {
+      CHECK_TEXT(ctx.message, row->expected, row->text);
+      continue;
+    }
+    CHECK(pack_cost(p, &cost), row->text);
+    snprintf(seen, sizeof seen, "%d %d %d %lld %lld", pack_kernels(p), pack_bindings(p),
+             p->kept.count, (long long)cost.macs, (long long)cost.params);
+    CHECK_TEXT(seen, row->expected, row->text);
+    struct buf text = {0}, again = {0};
+    struct pack *twin;
+    pack_print(p, &text);
+    CHECK_INT(pack_parse(&ctx, text.text, text.length, &twin), CANVAS_OK, ctx.message);
+    pack_print(twin, &again);
+    CHECK_TEXT(again.text, text.text, row->text);
+    buf_free(&text);
+    buf_free(&again);
+    pack_free(twin);
+    pack_free(p);
+  }
+}
+
+// The hash of a text, without `canvas 1`, of the rows above.
+static struct hash hash_of(const char *text) {
+  char whole[2048];
+  canvas_context ctx = {""};
+  struct pack *p;
+  bool decided;
+  snprintf(whole, sizeof whole, "canvas 1\n%s", text);
+  CHECK_INT(pack_parse(&ctx, whole, strlen(whole), &p), CANVAS_OK, ctx.message);
+  struct hash hash = pack_hash(p, &decided);
+  CHECK(decided, text);
+  pack_free(p);
+  return hash;
+}
+
+// What each target has counts: not the order, not the sizes, not whether kernels share a text.
+static void hash_of_several_kernels(void **state) {
+  const char *both = CONV("a") "bind " SIZES_OF("s") "\n" THIN("b") "bind " SIZES_OF("t") " x0=2";
+  static const struct {
+    const char *text;
+    bool same;
+  } rows[] = {
+      {THIN("b") "bind " SIZES_OF("t") " x0=4\n" CONV("c") "bind " SIZES_OF("s"), true},
+      {CONV("a") "bind " SIZES_OF("t") "\n" THIN("b") "bind " SIZES_OF("s") " x0=2", false},
+      {CONV("a") "bind " SIZES_OF("s") "\nbind " SIZES_OF("t"), false},
+      {CONV("a") "bind " SIZES_OF("s") "\nkeep " SIZES_OF("t"), false},
+      {CONV("a") "bind " SIZES_OF("s") "\n" THIN("b") "bind " SIZES_OF("t") " x0=2\nkeep " SIZES_OF(
+           "u"),
+       false},
+  };
+  CHECK_ROWS (rows, row)
+    CHECK_INT(hash_equal(hash_of(row->text), hash_of(both)), row->same, row->text);
+  CHECK(hash_equal(hash_of(CONV("a") "bind " SIZES_OF("s")), hash_of(CONV("b"))), "one kernel");
 }
 
 static const struct {
@@ -482,7 +584,8 @@ static void hostile_sizes(void **state) {
 }
 
 CHECK_MAIN(cmocka_unit_test(text), cmocka_unit_test(norm_lines), cmocka_unit_test(inner_weights),
-           cmocka_unit_test(print_is_stable), cmocka_unit_test(at), cmocka_unit_test(legality),
-           cmocka_unit_test(published_cost), cmocka_unit_test(cost),
+           cmocka_unit_test(print_is_stable), cmocka_unit_test(several_kernels),
+           cmocka_unit_test(hash_of_several_kernels), cmocka_unit_test(at),
+           cmocka_unit_test(legality), cmocka_unit_test(published_cost), cmocka_unit_test(cost),
            cmocka_unit_test(weights_add_up), cmocka_unit_test(rows_with_weights_have_their_shape),
            cmocka_unit_test(hostile_sizes))

@@ -17,7 +17,7 @@ static struct pack *parse(const char *nodes, const char *bind) {
   return p;
 }
 
-static char *spell(const char *nodes, const char *bind, bool patterns, const double *gains) {
+static char *spell(const char *nodes, const char *bind, bool patterns, const struct gains *gains) {
   canvas_context ctx = {0};
   struct buf out = {0};
   struct pack *p = parse(nodes, bind);
@@ -173,39 +173,39 @@ static void template_lines(void **state) {
 /* bindings, gains -> pieces that stand in the text, and one that does not */
 static const struct {
   const char *bind;
-  double gains[2];
+  struct gains gains;
   const char *has, *has_not;
 } modules[] = {
-    {"", {1, 1}, "    BINDINGS = ()\n", "avg_pool2d"},
+    {"", {{1, 1}}, "    BINDINGS = ()\n", "avg_pool2d"},
     {"bind t Cin=8 Cout=8 KH=3 KW=5 H=6 W=7 stride=1 x0=4",
-     {1, 1},
+     {{1, 1}},
      "dict(name=\"t\", cin=8, cout=8, kh=3, kw=5, h=6, w=7, stride=1, x0=4),\n",
      "torch.cat"},
     {"bind t Cin=8 Cout=8 KH=3 KW=5 H=6 W=7 stride=1 x0=4",
-     {1, 1},
+     {{1, 1}},
      "        self.w0 = nn.Parameter(torch.empty(self.copies, x0, C, KH, KW))\n",
      "self.g"},
     {"bind t Cin=8 Cout=16 KH=3 KW=3 H=6 W=7 stride=1 x0=4",
-     {1, 1},
+     {{1, 1}},
      "return torch.cat(results, dim=1)\n",
      "chunk"},
     {"bind t Cin=16 Cout=8 KH=3 KW=3 H=6 W=7 stride=1 x0=4",
-     {1, 1},
+     {{1, 1}},
      "return torch.stack(results).mean(dim=0)\n",
      "torch.cat"},
     {"bind t Cin=8 Cout=8 KH=3 KW=3 H=6 W=7 stride=2 x0=4",
-     {1, 1},
+     {{1, 1}},
      "F.avg_pool2d(x, self.stride, ceil_mode=True, count_include_pad=False)\n",
      "chunk"},
     {"bind t Cin=8 Cout=8 KH=3 KW=3 H=6 W=7 stride=1 x0=4",
-     {0.25, 12.5},
+     {{0.25, 12.5}},
      "std = 12.5 / math.sqrt(self.w1[0, 0].numel())\n",
      "std = 1 /"},
 };
 
 static void module_lines(void **state) {
   CHECK_ROWS (modules, row) {
-    char *text = spell(CONV, row->bind, true, row->gains);
+    char *text = spell(CONV, row->bind, true, &row->gains);
     CHECK(strstr(text, row->has) != NULL, row->has);
     CHECK(strstr(text, row->has_not) == NULL, row->has_not);
     free(text);

@@ -11,8 +11,9 @@ from torch.nn import functional as F
 from canvas import _core
 from canvas.nn import initial_signals
 from canvas.nn.initial_signals import Signals, fingerprint, measure, naswot, spread, weights_of
+from canvas.nn.layer_target import Target, targets_text
 from canvas.nn.pack import KernelPack
-from canvas.nn.placeholder import Placeholder, Target, get_placeholders, replace, targets_text
+from canvas.nn.placeholder import Placeholder, get_placeholders, replace
 
 TARGETS = [Target(f"layer{i}", 8, 8, 6, 6) for i in range(2)]
 

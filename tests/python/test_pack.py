@@ -3,6 +3,7 @@
 import copy
 import inspect
 import pickle
+import re
 import subprocess
 import sys
 import traceback
@@ -12,6 +13,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import canvas  # noqa: E402
+from canvas.nn.built_in import resnet8  # noqa: E402
 
 torch.set_num_threads(1)
 
@@ -187,3 +189,112 @@ def test_convert_stays_a_function():
     import canvas.nn.convert
 
     assert callable(canvas.convert) and callable(canvas.search)
+
+
+SEVERAL = """canvas 1
+kernel depthwise
+a = input
+b = group a each
+c = unfold b over=H,W k=K
+d = fc c to=C
+e = fc d to=C
+out e
+norm batch
+bind layer1.0.conv1 Cin=4 Cout=4 KH=3 KW=3 H=16 W=16 stride=1
+bind layer2.0.conv1 Cin=4 Cout=8 KH=3 KW=3 H=16 W=16 stride=2
+kernel narrow
+a = input
+b = fc a to=x0
+c = relu b
+d = unfold c over=H,W k=K
+e = fc d to=C
+out e
+bind layer1.0.conv2 Cin=4 Cout=4 KH=3 KW=3 H=16 W=16 stride=1 x0=2
+bind layer3.0.conv2 Cin=16 Cout=16 KH=3 KW=3 H=4 W=4 stride=1 x0=8
+keep layer2.0.downsample.0 Cin=4 Cout=8 KH=1 KW=1 H=16 W=16 stride=2
+keep layer2.0.conv2 Cin=8 Cout=8 KH=3 KW=3 H=8 W=8 stride=1
+keep layer3.0.downsample.0 Cin=8 Cout=16 KH=1 KW=1 H=8 W=8 stride=2
+keep layer3.0.conv1 Cin=8 Cout=16 KH=3 KW=3 H=8 W=8 stride=2
+"""
+
+
+@pytest.fixture
+def several():
+    return canvas.KernelPack(SEVERAL)
+
+
+def converted():
+    torch.manual_seed(0)
+    network = resnet8(channels=1, classes=3, image_size=16, width=4)
+    return canvas.convert(network, torch.zeros(1, 1, 16, 16), policy="all")
+
+
+def test_a_pack_of_several_kernels(several):
+    first, second = several.parts
+    assert first.targets == ["layer1.0.conv1", "layer2.0.conv1"] and first.norm == "batch"
+    assert second.targets == ["layer1.0.conv2", "layer3.0.conv2"] and second.norm == "none"
+    assert several.targets == [*first.targets, *second.targets]
+    assert several.kept[0] == "layer2.0.downsample.0" and len(several.kept) == 4
+    assert several.part("layer3.0.conv2") == second and several.part("layer2.0.conv2") is None
+    assert several.norm == "batch" and several.kernel.count("\nkernel ") == 2
+    assert several.hash not in (first.hash, second.hash)
+    kept = sum(target["macs"] for target in several.cost["kept"])
+    assert several.macs == first.macs + second.macs + kept
+    assert repr(several) == f"KernelPack({several.name}, 2 kernels, 4 targets, 4 kept)"
+    assert first.parts == (first,) and canvas.KernelPack(several.text) == several
+    several.check()
+    with pytest.raises(canvas.CanvasError, match="names no target 'stem'"):
+        several.part("stem")
+    with pytest.raises(canvas.CanvasError, match="2 kernels and 4 kept targets: use one of its"):
+        _ = several.module
+    with pytest.raises(canvas.CanvasError, match=r"'layer2\.0\.conv2' of .* is kept"):
+        several.compile(target="layer2.0.conv2")
+
+
+def test_join_is_the_inverse_of_parts(several):
+    targets = {line.split()[0]: line for line in converted().targets.splitlines()}
+    assert set(targets) == {*several.targets, *several.kept}
+    again = canvas.KernelPack.join(several.parts)
+    assert again.kept == [] and again.parts == several.parts
+    singles = [
+        canvas.KernelPack(re.sub(rf"^bind (?!{re.escape(name)} ).*\n", "", part.text, flags=re.M))
+        for part in several.parts
+        for name in part.targets
+    ]
+    assert canvas.KernelPack.join(singles) == again
+    with pytest.raises(canvas.CanvasError, match="bound twice"):
+        canvas.KernelPack.join([several, several.parts[0]])
+
+
+def test_replace_by_several_kernels(several):
+    conversion = converted()
+    network = canvas.replace(conversion.model, several)
+    holders = canvas.get_placeholders(network)
+    for path, holder in holders.items():
+        part = several.part(path)
+        assert (holder.kernel is None) == (part is None), path
+        assert part is None or type(holder.kernel).pack == part
+        assert (holder.original is None) == (part is not None), path
+    x = torch.randn(2, 1, 16, 16)
+    network(x).sum().backward()
+    assert all(p.grad is not None for p in network.parameters())
+    network.eval()
+    with torch.no_grad():
+        expected = network(x)
+        assert torch.equal(pickle.loads(pickle.dumps(network))(x), expected)
+        folded = canvas.fold(network)
+        assert torch.allclose(folded(x), expected, atol=1e-5)
+        fast = canvas.compile(network, x)
+        assert torch.allclose(fast(x), expected, atol=1e-4)
+
+
+def test_code_of_several_kernels_stands_alone(several):
+    names: dict[str, object] = {"__name__": "alone"}
+    exec(several.torch_code, names)
+    assert list(names["KERNELS"]) == several.targets
+    module = names["KERNELS"]["layer2.0.conv1"](4, target="layer2.0.conv1")
+    assert module(torch.zeros(1, 4, 16, 16)).shape == (1, 8, 8, 8)
+    first = SEVERAL.split("kernel narrow")[0]
+    same = canvas.KernelPack(first + first.removeprefix("canvas 1\n").replace("bind ", "bind x"))
+    exec(same.torch_code, names)
+    assert len({cls.__name__ for cls in names["KERNELS"].values()}) == 2

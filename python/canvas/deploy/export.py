@@ -4,7 +4,7 @@
     kernel.py               the kernel as a module of PyTorch
     network.py              the whole network: build(), load(path), replace(network)
     weights.safetensors     if it was trained
-    picture.svg             the kernel as a picture
+    picture.svg             the kernel as a picture; picture-1.svg, ... of several kernels
     README.md               what it is, its figures, how to use it
 
 network.py is assembled from source that is there to be read: the kernel's module, the classes of
@@ -50,8 +50,6 @@ from .setting import (
 from .trainer import BEST
 
 WEIGHTS = "weights.safetensors"
-KERNEL_FILES = """ `kernel.py` is the kernel alone, `picture.svg` shows it, and `pack.txt` is what
-Canvas reads: `canvas train pack.txt --model NAME --data NAME`."""
 
 
 @dataclass(frozen=True)
@@ -115,8 +113,14 @@ def texts(product: Product) -> dict[str, str]:
         files["kernel.txt"] = _core.print_kernels(product.pack)
         files["pack.txt"] = product.pack
         files["kernel.py"] = _core.torch_code(product.pack)
-        files["picture.svg"] = _core.svg(product.pack)
+        files |= _pictures(KernelPack(product.pack))
     return files
+
+
+def _pictures(pack: KernelPack) -> dict[str, str]:
+    if len(pack.parts) == 1:
+        return {"picture.svg": pack.parts[0].svg}
+    return {f"picture-{at}.svg": part.svg for at, part in enumerate(pack.parts, 1)}
 
 
 # ---- what is exported -------------------------------------------------------------------------
@@ -183,9 +187,12 @@ def title(product: Product) -> str:
         return f"The network {product.recipe.model}, unchanged."
     pack = KernelPack(product.pack)
     known = "" if product.name == pack.name else f" ({pack.name})"
+    several = len(pack.parts) > 1
+    what = f"{len(pack.parts)} kernels of" if several else "kernel"
+    kept = f", {len(pack.kept)} kept" if pack.kept else ""
     return (
-        f"The network {product.recipe.model} with the kernel {product.name}{known} in "
-        f"{len(pack.targets)} layers."
+        f"The network {product.recipe.model} with the {what} {product.name}{known} in "
+        f"{len(pack.targets)} layers{kept}."
     )
 
 
@@ -208,8 +215,15 @@ answers = network(images)  # images: float32 [N, {str(shape)[1:]}
 ```
 
 `network.py` needs PyTorch{f", your module `{module}`" if own else ""} and not Canvas; `load` needs
-safetensors.{"" if product.pack is None else KERNEL_FILES}
+safetensors.{"" if product.pack is None else _kernel_files(KernelPack(product.pack))}
 """
+
+
+def _kernel_files(pack: KernelPack) -> str:
+    shown = "`picture.svg` shows it" if len(pack.parts) == 1 else "`picture-1.svg`, ... show them"
+    alone = "the kernel alone" if len(pack.parts) == 1 else "the kernels alone"
+    return f""" `kernel.py` is {alone}, {shown}, and `pack.txt` is what
+Canvas reads: `canvas train pack.txt --model NAME --data NAME`."""
 
 
 def _figures(product: Product) -> str:

@@ -71,7 +71,9 @@ FOLDED = '''def load(path, fold=True):
     network.load_state_dict(load_file(path))
     network.eval()
     for layer in LAYERS if fold else ():
-        network.get_submodule(layer).kernel.fold()
+        kernel = network.get_submodule(layer).kernel
+        if hasattr(kernel, "fold"):
+            kernel.fold()
     return network
 '''
 
@@ -91,7 +93,9 @@ def network_code(
     if known:
         parts += definitions(source, built_in.BUILT_IN[recipe.model].__name__)
     if pack is not None:
-        parts += [_layers(network), REPLACE.format(kernel=KernelPack(pack).name)]
+        one = KernelPack(pack).parts == (KernelPack(pack),)
+        made = KernelPack(pack).name if one else "KERNELS[target]"
+        parts += [_layers(network), REPLACE.format(kernel=made)]
     normed = pack is not None and KernelPack(pack).norm != "none"
     parts += [_build(recipe, known, replaced=pack is not None), FOLDED if normed else LOAD]
     body = "\n\n".join(part.strip("\n") + "\n" for part in parts)

@@ -23,10 +23,10 @@ from ..data import Data, stored
 from ..data import load_images as read_images
 from ..errors import CanvasError
 from ..nn.controls import BASELINE
+from ..nn.layer_target import plain_name
 from ..nn.load_model import confirm_model
 from ..nn.network import Recipe
 from ..nn.pack import KernelPack, load
-from ..nn.placeholder import plain_name
 from ..options import BY_NAME, Option, json_object, read_option
 from ..reporting.report import find_folder
 from ..study import FILE, Candidate, Study

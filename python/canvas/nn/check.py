@@ -47,6 +47,9 @@ class Pack(Protocol):
     def norm(self) -> str: ...
 
     @property
+    def parts(self) -> tuple[Pack, ...]: ...
+
+    @property
     def params(self) -> int: ...
 
     @property
@@ -60,17 +63,18 @@ P = TypeVar("P", bound=Pack)
 
 
 def check(pack: Pack, seed: int = 0) -> float:
-    """Compare a pack's module with the interpreter on small bindings like its own; the largest
-    error, relative to max(1, max |interpreter|).
+    """Compare the modules of a pack's kernels with the interpreter on small bindings like its own;
+    the largest error, relative to max(1, max |interpreter|).
 
     Raises ArithmeticError where they differ by more than 1e-9, CanvasError where no small binding
     is legal.
     """
-    return max(compare(small, seed=seed) for small in small_packs(pack))
+    smalls = (small for part in pack.parts for small in small_packs(part))
+    return max(compare(small, seed=seed) for small in smalls)
 
 
 def small_packs(pack: P) -> list[P]:
-    """The kernel at one small binding for every kind of binding that the pack has."""
+    """The kernel of a pack of one at one small binding for every kind of binding that it has."""
     kinds: dict[tuple[int, ...], dict[str, int]] = {}
     for b in pack.module.BINDINGS:
         wider = (b["cout"] > b["cin"]) - (b["cout"] < b["cin"])

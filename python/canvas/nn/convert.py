@@ -24,7 +24,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from ..arguments import FUNCTION, SWITCH, TEXT, checked
 from ..errors import CanvasError
-from .placeholder import Placeholder, Target, plain_name, replace, run_quietly, targets_text
+from .layer_target import Target, plain_name, targets_text
+from .placeholder import Placeholder, replace, run_quietly
 
 __all__ = ["Conversion", "Row", "convert", "replace"]
 
@@ -136,6 +137,14 @@ def convert_layers(
     )
     covered = sum(row.macs for row in rows if row.status == "replaced") / max(survey.total, 1)
     return Conversion(model, targets_text(targets), rows, covered)
+
+
+def restore_kept(model: nn.Module) -> nn.Module:
+    """The model with the convolutions of placeholders that have no kernel back in their places."""
+    for path, child in list(model.named_modules()):
+        if isinstance(child, Placeholder) and child.kernel is None and child.original is not None:
+            _set(model, path, child.original)
+    return model
 
 
 def _copied(model: nn.Module) -> nn.Module:

@@ -17,7 +17,7 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from .behaviour import record
-from .convert import convert, convert_layers, replace
+from .convert import convert, convert_layers, replace, restore_kept
 from .load_model import check_model, load_model
 from .pack import KernelPack
 
@@ -112,9 +112,10 @@ def build_network(recipe: Recipe, pack: str | None = None) -> nn.Module:
         return model
     example = torch.zeros(1, *recipe.shape)
     kernel = KernelPack(pack)
-    model = convert_layers(model, example, recipe.policy, inplace=True, named=kernel.targets).model
+    named = [*kernel.targets, *kernel.kept]
+    model = convert_layers(model, example, recipe.policy, inplace=True, named=named).model
     torch.manual_seed(recipe.seed + 1)
-    return replace(model, kernel)
+    return restore_kept(replace(model, kernel))
 
 
 def cost(model: nn.Module, shape: tuple[int, int, int]) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""A kernel with its sizes: text, cost, and the PyTorch module made of it.
+"""Kernels with their sizes: text, cost, and the PyTorch modules made of them.
 
 A pack is its text.  Code is made anew from text that the core has parsed and checked; code that
 was stored somewhere is never executed.  The module's class lives in a real (generated) Python
@@ -13,8 +13,10 @@ import hashlib
 import json
 import linecache
 import os
+import re
 import sys
 import types
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,12 +27,15 @@ from ..errors import CanvasError
 
 if TYPE_CHECKING:
     from .compiled import Compiled
+    from .layer_target import Target
 
 TEXT_LIMIT = 16 << 20  # bytes, as in the core
+HEAD = "canvas 1\n"  # the first line of a pack's text
 
 
 class KernelPack:
-    """A kernel and one binding per target, from their text.
+    """A kernel and one binding per target, from their text; or several kernels, each with targets
+    of its own, and targets that keep their convolution.
 
     Raises CanvasError where the text is no pack.  Two packs of the same canonical text are equal.
     """
@@ -40,19 +45,39 @@ class KernelPack:
             raise CanvasError(f"text is the text of a pack, not {shown(text)}")
         self.text = _core.print_pack(text)
 
+    @classmethod
+    def join(cls, packs: Iterable[KernelPack], keep: Iterable[Target] = ()) -> KernelPack:
+        """The pack of all kernels of `packs` and their targets; those of `keep` keep their
+        convolution.  Parts that differ only in their targets become one.
+
+        Raises CanvasError where a target is named twice, or none has a kernel.
+        """
+        blocks: dict[str, list[str]] = {}
+        kept: list[str] = []
+        for pack in packs:
+            kept += re.findall(r"^keep .*\n", pack.text, re.MULTILINE)
+            for part in pack.parts:
+                head, binds = part.text.split("\nbind ", 1)
+                blocks.setdefault(head.removeprefix(HEAD) + "\n", []).append(f"bind {binds}")
+        kept += [f"keep {target.sizes_text()}\n" for target in keep]
+        lines = [head + "".join(binds) for head, binds in blocks.items()]
+        return cls("".join([HEAD, *lines, *kept]))
+
     @property
     def kernel(self) -> str:
-        """The kernel's text, without sizes."""
+        """The kernel's text, without sizes; of several kernels, a blank line between two."""
         return _core.print_kernels(self.text)
 
     @cached_property
     def hash(self) -> str:
-        """32 hex digits, equal for isomorphic kernels; the sizes do not count."""
+        """32 hex digits, equal for isomorphic kernels; the sizes do not count.  Of several kernels
+        or kept targets, one of what each target has.
+        """
         return _core.hash(self.text)
 
     @property
     def norm(self) -> str:
-        """``batch`` where weights inside the kernel are trained with a BatchNorm behind them, else
+        """``batch`` where weights inside a kernel are trained with a BatchNorm behind them, else
         ``none``.
         """
         return "batch" if "\nnorm batch\n" in self.text else "none"
@@ -61,6 +86,26 @@ class KernelPack:
     def name(self) -> str:
         """The name of the class: ``Kernel_`` and 16 digits of the hash."""
         return f"Kernel_{self.hash[:16]}"
+
+    @cached_property
+    def parts(self) -> tuple[KernelPack, ...]:
+        """The pack of each kernel with its targets: this pack itself if it has one kernel for all
+        targets.
+        """
+        texts = _core.parts(self.text)
+        return (self,) if texts == [self.text] else tuple(map(KernelPack, texts))
+
+    def part(self, target: str) -> KernelPack | None:
+        """The pack of the kernel that a target has; None if the target is kept.
+
+        Raises CanvasError for a target that the pack does not name.
+        """
+        if target in self.kept:
+            return None
+        for part in self.parts:
+            if target in part.targets:
+                return part
+        raise CanvasError(f"'{self.name}' names no target '{target}'")
 
     @cached_property
     def torch_code(self) -> str:
@@ -80,7 +125,8 @@ class KernelPack:
     @cached_property
     def cost(self) -> dict[str, Any]:
         """What one sample costs over all targets: macs, flops (2*macs), params, activations,
-        elementwise, bytes (float32), and the same per target in the list ``targets``.
+        elementwise, bytes (float32), and the same per target in the list ``targets`` and, of the
+        convolutions that stay, in ``kept``.
         """
         return dict(json.loads(_core.cost(self.text)))
 
@@ -96,15 +142,31 @@ class KernelPack:
 
     @cached_property
     def targets(self) -> list[str]:
-        """The names of the layers that the pack has sizes for."""
+        """The names of the layers that have a kernel."""
         return [target["name"] for target in self.cost["targets"]]
+
+    @cached_property
+    def kept(self) -> list[str]:
+        """The names of the layers that keep their convolution."""
+        return [target["name"] for target in self.cost["kept"]]
 
     @cached_property
     def module(self) -> type[Any]:
         """The torch.nn.Module class.  ``module(c, h, w)`` wants sizes that fit one target,
         ``module(c, target=name)`` names it; ``module.pack`` is this pack.
+
+        Raises CanvasError if the pack has several kernels: each of its `parts` has a module.
         """
+        self._need_one_kernel()
         return load_class(self, patterns=True)
+
+    def _need_one_kernel(self) -> None:
+        if self.parts != (self,):
+            count = len(self.parts)
+            raise CanvasError(
+                f"'{self.name}' has {count} kernel{'s' * (count > 1)} and {len(self.kept)} kept "
+                "targets: use one of its parts, pack.part(target)"
+            )
 
     def compile(
         self,
@@ -146,6 +208,8 @@ class KernelPack:
             raise CanvasError(f"'{self.name}' has {has}")
         sized = self if at is None else KernelPack(_core.bind(self.text, at))
         names = sized.targets
+        if target in sized.kept:
+            raise CanvasError(f"target '{target}' of '{self.name}' is kept, it has no kernel")
         if target is None and len(names) > 1:
             raise CanvasError(f"'{self.name}' has {len(names)} targets, name one of them")
         if target is not None and target not in names:
@@ -164,7 +228,9 @@ class KernelPack:
         check(self)
 
     def __repr__(self) -> str:
-        return f"KernelPack({self.name}, {len(self.targets)} targets)"
+        kernels = "" if len(self.parts) == 1 else f"{len(self.parts)} kernels, "
+        kept = f", {len(self.kept)} kept" if self.kept else ""
+        return f"KernelPack({self.name}, {kernels}{len(self.targets)} targets{kept})"
 
     def __str__(self) -> str:
         return self.text

@@ -12,11 +12,9 @@ when the process starts (so that a script prints the same kernel twice), set by 
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from dataclasses import replace as replaced
 from typing import Any
 
@@ -26,33 +24,11 @@ from torch import Tensor, nn
 from .. import _core
 from ..arguments import TEXT, WHOLE, checked, shown
 from ..errors import CanvasError, NoSolution, one_line
+from .layer_target import Target, plain_name, targets_text
 from .pack import KernelPack
 
 DRAWS = 1000  # indices that one call of `sample` tries
-NAME_LIMIT = 120
 NORMS = ("batch", "none")
-
-
-@dataclass(frozen=True)
-class Target:
-    """A layer to replace: channels, height and width of its input, window, stride."""
-
-    name: str
-    cin: int
-    cout: int
-    h: int
-    w: int
-    kh: int = 3
-    kw: int = 3
-    stride: int = 1
-
-    def line(self) -> str:
-        """The target as a line of a targets text."""
-        window = f"{self.kh}x{self.kw}"
-        return f"{self.name} {self.cin} {self.cout} {self.h} {self.w} {window} {self.stride} 1"
-
-    def sizes(self) -> tuple[int, ...]:
-        return self.cin, self.cout, self.kh, self.kw, self.h, self.w, self.stride
 
 
 class Placeholder(nn.Module):
@@ -241,24 +217,6 @@ def known_targets(placeholders: Mapping[str, Placeholder]) -> list[Target]:
     return targets
 
 
-def plain_name(path: str, taken: set[str]) -> str:
-    """A path in the characters that names of targets may have, different from those taken (it is
-    added).
-    """
-    plain = re.sub(r"[^A-Za-z0-9_.:/+-]", "_", path)[-NAME_LIMIT:] or "placeholder"
-    name, number = plain, 1
-    while name in taken:
-        number += 1
-        name = f"{plain}_{number}"
-    taken.add(name)
-    return name
-
-
-def targets_text(targets: Sequence[Target]) -> str:
-    """The lines of a targets text."""
-    return "".join(target.line() + "\n" for target in targets)
-
-
 # -- drawing --
 
 
@@ -372,10 +330,11 @@ def replace(module: nn.Module, kernel: KernelPack | type[nn.Module]) -> nn.Modul
     """Put a kernel into all placeholders of a network and return the network.
 
     `kernel`: a pack or its `module`; each placeholder gets the binding with its target's name, or
-    else one with its sizes.  Any other class is called as ``kernel(c, h, w)``, for placeholders
-    put in by hand.  New weights are drawn from torch's generator, on the device and in the dtype
-    of the network.  Warns if a weight cannot affect the output because the image of its layer is
-    small. Raises CanvasError for bad input; then nothing is replaced.
+    else one with its sizes; a target that the pack keeps stays as it is.  Any other class is
+    called as ``kernel(c, h, w)``, for placeholders put in by hand.  New weights are drawn from
+    torch's generator, on the device and in the dtype of the network.  Warns if a weight cannot
+    affect the output because the image of its layer is small. Raises CanvasError for bad input;
+    then nothing is replaced.
     """
     placeholders = get_placeholders(module)
     known_targets(placeholders)
@@ -383,7 +342,8 @@ def replace(module: nn.Module, kernel: KernelPack | type[nn.Module]) -> nn.Modul
     made = [_make(child, kernel) for child in placeholders.values()]
     homes = [_home_of(child, module) for child in placeholders.values()]
     for child, new, (device, dtype) in zip(placeholders.values(), made, homes):
-        child.put(new.to(device=device, dtype=dtype).train(child.training))
+        if new is not None:
+            child.put(new.to(device=device, dtype=dtype).train(child.training))
     return module
 
 
@@ -394,12 +354,13 @@ def _warn_of_idle(kernel: Any) -> None:
             warnings.warn(f"{line}; it gets no gradient there", stacklevel=4)
 
 
-def _make(placeholder: Placeholder, kernel: Any) -> nn.Module:
+def _make(placeholder: Placeholder, kernel: Any) -> nn.Module | None:
+    """The module for a placeholder; None where the pack keeps its target."""
     target = placeholder.target
     assert target is not None
     pack = kernel if isinstance(kernel, KernelPack) else getattr(kernel, "pack", None)
     if isinstance(pack, KernelPack):
-        return pack.module(target.cin, target=_binding_for(pack, target))
+        return None if target.name in pack.kept else _make_part(pack, target)
     if not (isinstance(kernel, type) and issubclass(kernel, nn.Module)):
         raise CanvasError(f"replace takes a KernelPack or a module's class, not {shown(kernel)}")
     if target.cin != target.cout or target.stride != 1:
@@ -407,14 +368,18 @@ def _make(placeholder: Placeholder, kernel: Any) -> nn.Module:
     return kernel(target.cin, target.h, target.w)
 
 
-def _binding_for(pack: KernelPack, target: Target) -> str:
-    bindings = pack.module.BINDINGS
+def _make_part(pack: KernelPack, target: Target) -> nn.Module:
     keys = ("cin", "cout", "kh", "kw", "h", "w", "stride")
-    fits = [b["name"] for b in bindings if tuple(b[key] for key in keys) == target.sizes()]
-    if target.name in fits:
-        return target.name
-    if len(fits) == 1:
-        return fits[0]
+    fits = {
+        b["name"]: part
+        for part in pack.parts
+        for b in part.module.BINDINGS
+        if tuple(b[key] for key in keys) == target.sizes()
+    }
+    name = target.name if target.name in fits else next(iter(fits), "")
+    if target.name in fits or len(fits) == 1:
+        made: nn.Module = fits[name].module(target.cin, target=name)
+        return made
     many = "several bindings of these sizes" if fits else "no binding"
     raise CanvasError(f"{pack.name} has {many} for '{target.line()}'; sample for this network")
 

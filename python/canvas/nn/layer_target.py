@@ -1,0 +1,73 @@
+"""Targets, the layers that a kernel may replace: names, sizes and their lines of text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+NAME_LIMIT = 120
+
+
+@dataclass(frozen=True)
+class Target:
+    """A layer to replace: channels, height and width of its input, window, stride."""
+
+    name: str
+    cin: int
+    cout: int
+    h: int
+    w: int
+    kh: int = 3
+    kw: int = 3
+    stride: int = 1
+
+    def line(self) -> str:
+        """The target as a line of a targets text."""
+        window = f"{self.kh}x{self.kw}"
+        return f"{self.name} {self.cin} {self.cout} {self.h} {self.w} {window} {self.stride} 1"
+
+    @classmethod
+    def from_line(cls, line: str) -> Target:
+        """The target of one line of a targets text, whose window is written as HxW."""
+        name, cin, cout, h, w, window, stride, _ = line.split()
+        kh, kw = window.split("x")
+        return cls(name, *map(int, (cin, cout, h, w, kh, kw, stride)))
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates of the dense convolution for one image."""
+        return self.params * -(-self.h // self.stride) * -(-self.w // self.stride)
+
+    @property
+    def params(self) -> int:
+        """Weights of the dense convolution."""
+        return self.cin * self.cout * self.kh * self.kw
+
+    def sizes(self) -> tuple[int, ...]:
+        return self.cin, self.cout, self.kh, self.kw, self.h, self.w, self.stride
+
+    def sizes_text(self) -> str:
+        """Name and sizes as the bind and keep lines of a pack have them."""
+        return (
+            f"{self.name} Cin={self.cin} Cout={self.cout} KH={self.kh} KW={self.kw} "
+            f"H={self.h} W={self.w} stride={self.stride}"
+        )
+
+
+def plain_name(path: str, taken: set[str]) -> str:
+    """A path in the characters that names of targets may have, different from those taken (it is
+    added).
+    """
+    plain = re.sub(r"[^A-Za-z0-9_.:/+-]", "_", path)[-NAME_LIMIT:] or "placeholder"
+    name, number = plain, 1
+    while name in taken:
+        number += 1
+        name = f"{plain}_{number}"
+    taken.add(name)
+    return name
+
+
+def targets_text(targets: Sequence[Target]) -> str:
+    """The lines of a targets text."""
+    return "".join(target.line() + "\n" for target in targets)
