@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from .reporting.plot import plot_pareto
     from .runner.driver import search
     from .runner.replay import replay
+    from .training.weights_file import load_weights
 
 __version__ = _core.version()
 register()  # torch.compile(backend="canvas")
@@ -69,6 +70,7 @@ __all__ = [
     "get_placeholders",
     "load",
     "load_data",
+    "load_weights",
     "operator_program",
     "plot_pareto",
     "replace",
@@ -95,6 +97,7 @@ _LAZY = {
     "fit": "fitting.fit",
     "fold": "nn.fold",
     "load_data": "data",
+    "load_weights": "training.weights_file",
     "Placeholder": "nn.placeholder",
     "get_placeholders": "nn.placeholder",
     "replace": "nn.placeholder",
