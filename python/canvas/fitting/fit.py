@@ -164,20 +164,12 @@ def fit(
     begun = time.monotonic()
     say = say or say_to_stderr
     limit = math.inf if time_limit is None else _seconds(time_limit)
-    texts = [budget] if isinstance(budget, str) else list(budget)
-    budgets = [parse_budget(text) for text in texts]
     if not isinstance(network, nn.Module):
         raise CanvasError(f"canvas.fit takes a trained torch.nn.Module, not {shown(network)}")
+    budgets = _budgets(budget, latency)
     images = as_data(data)
     check_model(network, "the network", images.shape, images.classes)
     teacher = Teacher(network, policy, images.train[0], images.validation[0][:VALIDATION])
-    if latency not in LATENCY or (
-        latency == "none" and any("latency" in b.limits for b in budgets)
-    ):
-        raise CanvasError(
-            f"latency is {' or '.join(LATENCY)}, and not none with a budget of latency; it is "
-            f"{shown(latency)}"
-        )
     first = _teacher(teacher, images)
     say(teacher.table.rstrip())
     say(f"the teacher: {100 * first.validation:.1f} % on validation")
@@ -204,6 +196,20 @@ def _seconds(value: float | str) -> float:
         return read_duration(value)
     except ValueError as error:
         raise CanvasError(f"time_limit is {error}, not {shown(value)}") from None
+
+
+def _budgets(budget: str | Sequence[str], latency: str) -> list[Budget]:
+    texts = [budget] if isinstance(budget, str) else list(budget)
+    budgets = [parse_budget(text) for text in texts]
+    if not budgets:
+        raise CanvasError("budget is empty: give one, such as latency=0.6x")
+    known = latency in LATENCY
+    if not known or (latency == "none" and any("latency" in one.limits for one in budgets)):
+        raise CanvasError(
+            f"latency is {' or '.join(LATENCY)}, and not none with a budget of latency; it is "
+            f"{shown(latency)}"
+        )
+    return budgets
 
 
 def _teacher(teacher: Teacher, images: Data) -> Candidate:
