@@ -7,11 +7,12 @@
 
 /* What stands after the key, and the field of struct attrs that holds it. */
 enum value_kind {
-  VALUE_DIM,    /* dim: a dimension */
-  VALUE_AXES,   /* over: axes with commas between */
-  VALUE_WINDOW, /* amount: K or a number >= 1 */
-  VALUE_PIXELS, /* amount: a number of either sign */
-  VALUE_ZERO    /* zero_fill: the word zero */
+  VALUE_DIM,     /* dim: a dimension */
+  VALUE_AXES,    /* over: axes with commas between */
+  VALUE_WINDOW,  /* amount: K or a number >= 1 */
+  VALUE_PIXELS,  /* amount: a number of either sign */
+  VALUE_ZERO,    /* zero_fill: the word zero */
+  VALUE_DISTANCE /* dilation: a number >= 1 */
 };
 
 struct attribute_row {

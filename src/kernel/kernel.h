@@ -63,7 +63,7 @@ bool kernel_needs_fixed_hw(const struct kernel *k); /* a weight's shape holds H 
 int kernel_primitives(const struct kernel *k);      /* nodes, input and output not counted */
 
 /* What a node has seen of the input: the pixels it reads relative to its own, along each spatial
- * axis (bit 32 is its own), and whether an fc has mixed all channels on the way to it. Folds and
+ * axis (bit 32 is its own; behind a stride its pixels are S apart and count as one), and whether an fc has mixed all channels on the way to it. Folds and
  * softmaxes see the whole image but tell no neighbour from another: they do not count. `of` holds
  * the reach of every earlier node. */
 struct reach {

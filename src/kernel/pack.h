@@ -1,7 +1,8 @@
 /* Targets, bindings and packs.
  *
  * A target is a layer to replace. A binding gives a kernel all sizes at one target: inside the
- * kernel C = min(C_in, C_out), H and W are the layer's output sizes ceil(H/stride), and the kernel
+ * kernel C = min(C_in, C_out), H and W are the layer's output sizes ceil(H/stride), as the input is
+ * pooled by the stride; or, in a kernel that uses S, the layer's input sizes, and S is the stride. It
  * runs in max(C_in, C_out)/C copies with weights of their own (paper figure 2): side by side where
  * C_out is larger, on groups of the input whose results are averaged where C_in is. A pack gives
  * each target a kernel with its sizes, or keeps the convolution: it says everything but the
@@ -37,7 +38,7 @@ enum norm {
 };
 struct binding {
   struct target target;
-  struct sizes sizes; /* G, C, KH, KW, H, W and the x of the kernel: what the kernel sees */
+  struct sizes sizes; /* G, C, KH, KW, H, W, S and the x of the kernel: what the kernel sees */
   int64_t copies;
   enum norm norm; /* the same in all bindings of a pack; none where no weight is inner */
 };
@@ -62,8 +63,11 @@ canvas_status target_name_parse(struct lexer *lx, char out[TARGET_NAME_SIZE]);
 canvas_status target_check(canvas_context *ctx, const struct target *t);
 /* The convolution that is replaced: macs and params (no bias), activations, bytes. */
 struct cost target_cost(const struct target *t);
-/* Sizes of the kernel at this target, G and x still 0. */
-void target_sizes(const struct target *t, struct sizes *sizes, int64_t *copies);
+/* Sizes of a kernel at this target, G and x still 0. S is the stride if the kernel uses S, else 1 and
+ * the input is pooled; k NULL: a kernel without S. */
+void target_sizes(const struct target *t, const struct kernel *k, struct sizes *sizes,
+                  int64_t *copies);
+int64_t target_pixels(const struct target *t);            /* of one channel of the layer's output */
 int64_t targets_common_channels(const struct targets *t); /* gcd of all min(C_in, C_out) */
 
 /* -- bindings (binding.c) -- */
@@ -79,6 +83,8 @@ struct node_use {
   int64_t written, owned, macs;
 };
 bool node_measure(const struct kernel *k, const struct binding *b, int node, struct node_use *out);
+/* The stride by which the input is average-pooled before the kernel: 1 if the kernel uses S. */
+int64_t binding_pooling(const struct binding *b);
 /* The layout of a node's weight: copies, then the axes of node_weight. Returns how many axes, 0 for a
  * node without weights. */
 enum { WEIGHT_AXES = AXES_MAX + 1 };
