@@ -111,9 +111,8 @@ const struct command command_show = {
                 {"--svg", NULL, "the same as --as svg"},
                 {"--at", "SIZES",
                  "sizes of a kernel without bind lines, such as C=64,H=56,W=56,G=4,x0=64"},
-                {"--stride", "pool|window|output",
-                 "a kernel that takes the stride of its layers itself, without pooling (window, "
-                 "output)"},
+                {"--stride", "MODE",
+                 "pool (default), window or output: where the kernel takes the stride of its layers"},
                 {"--literal", NULL, "with --as torch: one operator per primitive, no patterns"}},
     .run = run,
 };

@@ -56,7 +56,7 @@ unsigned kernel_variables(const struct kernel *k); /* a bit per x that occurs */
 bool kernel_uses(const struct kernel *k, enum size s);
 bool kernel_has_weights(const struct kernel *k);
 /* Whether the node owns weights and its value is not what the kernel hands on: between the node and
- * `out` stands more than primitives that only move data (group, shift, unfold). */
+ * `out` stands more than primitives that only move data (group, shift, unfold, subsample). */
 bool node_is_inner(const struct kernel *k, int node);
 bool kernel_has_inner_weights(const struct kernel *k);
 bool kernel_needs_fixed_hw(const struct kernel *k); /* a weight's shape holds H or W */
