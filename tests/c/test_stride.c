@@ -6,6 +6,7 @@
 
 #include "base/random.h"
 #include "budget/budget.h"
+#include "evolve/draft.h"
 #include "evolve/mutate.h"
 #include "kernel/kernel_simplify.h"
 #include "kernel/kernel_stride.h"
@@ -647,6 +648,7 @@ static void simplifies_within_a_stride(void **state) {
        "e = fc d to=C\nout e",
        NULL},
       {"b = unfold a over=H,W k=1 stride=S\nc = fc b to=C\nout c", NULL},
+      {"b = unfold a over=H,W k=1 stride=S\nc = relu b\nout c", NULL},
       {"b = unfold a over=H,W k=3 stride=S\nc = unfold a over=H,W k=3 stride=S dilation=2\n"
        "d = fc b to=C\ne = fc c to=C\nf = add d e\nout f",
        NULL},
@@ -662,6 +664,24 @@ static void simplifies_within_a_stride(void **state) {
     mem_free(body);
     kernel_free(k);
     kernel_free(simple);
+  }
+}
+
+// An offer of a family has no stride and no dilation; the factor of a softmax is the offer's.
+static void offers_leave_strides_alone(void **state) {
+  static const struct {
+    enum primitive op;
+    bool keeps;
+  } rows[] = {{PRIMITIVE_UNFOLD, true}, {PRIMITIVE_SOFTMAX, false}};
+  CHECK_ROWS (rows, row) {
+    struct dim s = dim_size(SIZE_S), w = dim_size(SIZE_W);
+    struct node n = {.op = row->op, .attrs = {.dim = s, .over = 1 << ROLE_H, .dilation = 2}};
+    struct attrs offered = {.dim = w, .over = 1 << ROLE_W, .amount = 3};
+    draft_take(&n, &offered);
+    CHECK_INT(n.attrs.over, 1 << ROLE_W, "an offer");
+    CHECK_INT(n.attrs.amount, 3, "an offer");
+    CHECK_INT(n.attrs.dilation, 2, "an offer");
+    CHECK(dim_equal(&n.attrs.dim, row->keeps ? &s : &w), "an offer");
   }
 }
 
@@ -725,4 +745,5 @@ CHECK_MAIN(cmocka_unit_test(prints_what_it_parsed), cmocka_unit_test(leaves_out_
            cmocka_unit_test(says_that_there_is_no_room), cmocka_unit_test(reads_modes),
            cmocka_unit_test(is_the_same_without_a_stride),
            cmocka_unit_test(keeps_each_pixel_of_the_stride),
-           cmocka_unit_test(simplifies_within_a_stride), cmocka_unit_test(children_keep_strides))
+           cmocka_unit_test(simplifies_within_a_stride),
+           cmocka_unit_test(offers_leave_strides_alone), cmocka_unit_test(children_keep_strides))

@@ -242,8 +242,9 @@ STRIDES = {
     " m = fold u max over=KH; out m",
     "dilated_pools": "- | u = unfold a over=H,W k=3 stride=S dilation=2;"
     " m = fold u mean over=KH,KW; x = fold u max over=KH,KW; s = sub m x; out s",
-    "weighted_rows": "- | s = subsample a over=W by=S; u = unfold s over=H k=3 stride=S dilation=2;"
-    " t = tanh u; m = mul t u; f = fold m mean over=KH; out f",
+    "weighted_rows": "- | s = subsample a over=W by=S;"
+    " u = unfold s over=H k=3 stride=S dilation=2; t = tanh u; m = mul t u;"
+    " f = fold m mean over=KH; out f",
     "scaled": "- | b = subsample a over=H,W by=S; s = softmax b over=H,W scale=H*W/S/S; out s",
     "names": "- | S = unfold a over=H,W k=3 stride=S; stride = fc S to=C; s = relu stride; out s",
 }
@@ -626,7 +627,9 @@ def strided(index, pack):
     try:
         text = _core.strided(pack.kernel, ("window", "output")[index // 2 % 2])
         groups = pack.module.BINDINGS[0].get("g", 1)
-        return canvas.KernelPack(_core.solve(text, TARGETS, "macs=none,params=none", f"G={groups}"))
+        return canvas.KernelPack(
+            _core.solve(text, TARGETS, "macs=none,params=none", f"G={groups}")
+        )
     except canvas.CanvasError as error:
         assert "cannot take the stride" in str(error) or isinstance(error, canvas.NoSolution)
         return None
