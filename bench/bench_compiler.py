@@ -7,10 +7,10 @@
 Programs are those of examples/programs under the schedules of examples/schedules (E1 to E6, with
 the numbers in their comments) and under their default schedules. bench/compiler_speed.c does the
 work: rates are calls per second of processor time, the median of five rounds; `compile` is the
-wall time of an installed C compiler per candidate, ten to a file. bench/candidates_speed.c does
-the phases of --candidates different candidates (0: none) of about a millisecond, twenty to a
-file. --checks: seconds until the outputs of each convolution of ResNet-18 at batch 16 are known
-(docs/native.md), with an empty cache and again. WORDs choose programs by their names.
+wall time of an installed C compiler per candidate, ten to a file. It also does the phases of
+--candidates different candidates (0: none) of about a millisecond, twenty to a file. --checks:
+seconds until the outputs of each convolution of ResNet-18 at batch 16 are known (docs/native.md),
+with an empty cache and again. WORDs choose programs by their names.
 """
 
 from __future__ import annotations
@@ -58,20 +58,18 @@ def json_of(*command: str) -> dict[str, Any]:
 
 def measure(program: Path, words: list[str], values: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as cache:
-        return json_of(str(program), *words, cache, *([values] if values else []))
+        return json_of(str(program), "steps", cache, *words, *([values] if values else []))
 
 
-def phases(count: int) -> dict[str, Any]:
+def candidates(count: int, what: str) -> dict[str, Any]:
     """What a candidate costs, by phase; wall time in milliseconds."""
-    program = built("candidates_speed")
     with tempfile.TemporaryDirectory() as cache:
-        return json_of(str(program), str(count), cache)
+        return json_of(str(built("compiler_speed")), what, cache, str(count))
 
 
 def screen(count: int, recorder: harness.Recorder) -> str:
     """So many candidates, screened as in a search, and nothing else."""
-    with tempfile.TemporaryDirectory() as cache:
-        found = json_of(str(built("candidates_speed")), str(count), cache, "screen")
+    found = candidates(count, "screen")
     row = found["screen"]
     taken = {"wall time": (1e-3 * count * row["ms"], "s"),
              "processor time": (found["processor_s"], "s")}  # fmt: skip
@@ -164,7 +162,7 @@ def steps(options: argparse.Namespace, recorder: harness.Recorder) -> None:
         for step in (*STEPS, "compile_ms")
     }
     machine = f"{platform.machine()}, {os.cpu_count()} cores"
-    found = phases(options.candidates) if options.candidates else {}
+    found = candidates(options.candidates, "candidates") if options.candidates else {}
     for key, phase in PHASES.items() if found else ():
         ms = found[key]["ms"] if isinstance(found[key], dict) else found[key]
         recorder.add("candidate", phase, {"time": (float(ms), "ms")})

@@ -40,7 +40,7 @@ import cases
 import compiled_program as code
 import harness
 import torch
-from cases_operators import Case, example_kernels, operators
+from cases import Case, example_kernels, operators
 from harness import geometric, pick
 
 import canvas

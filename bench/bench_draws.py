@@ -32,7 +32,6 @@ import torch
 
 import canvas
 from canvas import _core, _testing
-from canvas.errors import NoSolution
 from canvas.study import Study
 
 OPTIONS = "draws=rules nonlinear=1"  # every rule on
@@ -175,18 +174,14 @@ def train_range(sizes: str, file: Path, cpu: float) -> None:
 
 def draws(targets: str, sizes: str) -> Iterator[tuple[int, str, str]]:
     """Those that fit, none twice."""
-    known, index = set(), -1
-    while True:
-        index += 1
-        drawn = _core.draw(targets, SEED, index, f"primitives={sizes}")
-        if drawn is None or _core.hash(drawn[0]) in known:
-            continue
-        try:
-            pack = _core.solve(drawn[0], targets, BUDGET, f"G={drawn[1]} norm=batch")
-        except NoSolution:
-            continue
-        known.add(_core.hash(drawn[0]))
-        yield index, drawn[0], pack
+    known = set()
+    found = harness.solved_draws(
+        targets, SEED, BUDGET, options=f"primitives={sizes}", more="norm=batch"
+    )
+    for index, kernel, pack in found:
+        if _core.hash(kernel) not in known:
+            known.add(_core.hash(kernel))
+            yield index, kernel, pack
 
 
 def train_one(

@@ -174,7 +174,7 @@ class Bench:
         hand = case.hands[self.isa]
         programs = {"hand": (case.program(hand.block), hand, case.pack(arrays, hand.block))}
         default, taken = programs["hand"][0], programs["hand"][2]
-        if case.plain and case.plain_pack:
+        if case.plain:
             default = self.compiler.canvas("operator", *case.plain.split())
             taken = case.plain_pack(arrays)
         if not case.name.startswith("gemv"):  # its matrix is as new as its vector

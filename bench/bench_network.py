@@ -39,7 +39,6 @@ from network_cases import NETWORKS, Case, cases, trained
 from network_worker import PEERS, Engine, turns
 
 import canvas
-from canvas import _core
 
 HERE = Path(__file__).resolve().parent
 FOLDER = HERE.parent / "build" / "network"
@@ -154,20 +153,14 @@ def conversion() -> Any:
 
 def draws(targets: str, count: int) -> Iterator[tuple[str, int, str]]:
     """(budget, number of the draw, pack) of those that fit it; the first half has the first."""
-    number = 0
+    number = -1
     for at in range(count):
         budget = BUDGETS[at * len(BUDGETS) // count]
-        while True:
-            drawn, number = _core.draw(targets, SEED, number, ""), number + 1
-            try:
-                if drawn is None:
-                    continue
-                options = f"G={drawn[1]} norm=batch"
-                pack = _core.solve(drawn[0], targets, f"macs={budget},params=none", options)
-            except canvas.NoSolution:
-                continue
-            yield budget, number - 1, pack
-            break
+        fitting = harness.solved_draws(
+            targets, SEED, f"macs={budget},params=none", more="norm=batch", first=number + 1
+        )
+        number, _, pack = next(fitting)
+        yield budget, number, pack
 
 
 def sampled(count: int, rounds: int) -> Iterator[Row]:

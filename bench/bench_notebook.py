@@ -134,6 +134,21 @@ def dense(n: int, c: int, h: int, w: int, options: Any) -> list[Contender]:
     return found + tuned(name, program, [data, ordered], flop, options.seconds)
 
 
+def sparse_operator(n: int, c: int, h: int, w: int, blocks: int) -> str:
+    """The same convolution as a call of an operator, scheduled by default."""
+    return canvas.operator_program(
+        "bsr_conv2d_nhwc",
+        batch=n,
+        height=h,
+        width=w,
+        in_channels=c,
+        out_channels=c,
+        kernel=3,
+        padding=1,
+        blocks=blocks,
+    )
+
+
 def sparse(n: int, c: int, h: int, w: int, options: Any) -> list[Contender]:
     template = importlib.import_module("myspconv").spconv2d_3x3_gemm
     utils = importlib.import_module("mysputils")
@@ -147,6 +162,9 @@ def sparse(n: int, c: int, h: int, w: int, options: Any) -> list[Contender]:
     arrays = [parts[name] for name in ("Data", "Wdat", "Wind", "Wptr")]
     run = built(template(*args), arrays)
     found.append(Contender("sparse, its fallback", run, task.flop))
+    code = canvas.compile_program(sparse_operator(n, c, h, w, len(blocks.data)))
+    given = [parts[name] for name in ("Data", "Wdat", "Wind", "Wptr")]
+    found.append(Contender("sparse, default schedule", lambda: code(*given), task.flop))
     made, took = tuned_by_genes(task, options.trials)
     name = f"sparse, GATuner, {options.trials} trials"
     found.append(Contender(name, built(made, arrays), task.flop, took))

@@ -23,6 +23,7 @@ import argparse
 import re
 import statistics
 import sys
+import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,14 +78,15 @@ def newest(rows: list[Row], table: str, where: str) -> list[Row]:
 
 
 def origin(rows: list[Row]) -> str:
-    """One line: machines with their commits and dates."""
+    """Machines with their commits and dates, wrapped as documents are."""
     places: dict[str, list[str]] = {}
     for row in rows:
         when = " ".join(row[name] or f"{name} unknown" for name in ("commit", "date"))
         known = places.setdefault(row["machine"] or "machine unknown", [])
         if when not in known:
             known.append(when)
-    return "; ".join(f"{place} ({', '.join(sorted(whens))})" for place, whens in places.items())
+    text = "; ".join(f"{place} ({', '.join(sorted(whens))})" for place, whens in places.items())
+    return textwrap.fill(text, 100)
 
 
 def parts(spec: str) -> tuple[str, str, list[str]]:

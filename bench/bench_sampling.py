@@ -194,19 +194,8 @@ def small_targets() -> str:
 
 def draw(seed: int, plain_softmax: bool = False) -> KernelPack:
     """The first kernel of the seed's stream that has sizes under the default budget."""
-    targets = small_targets()
-    for index in range(1000):
-        drawn = _core.draw(targets, seed, index, "")
-        if drawn is None:
-            continue
-        try:
-            pack = KernelPack(_core.solve(drawn[0], targets, "macs=1x", f"G={drawn[1]}"))
-        except _core.NoSolution:
-            continue
-        if plain_softmax:
-            return KernelPack(re.sub(r"(= softmax .*?) scale=\S+", r"\1", pack.text))
-        return pack
-    raise RuntimeError(f"no kernel in 1000 draws of seed {seed}")
+    pack = next(harness.solved_draws(small_targets(), seed, "macs=1x"))[2]
+    return KernelPack(re.sub(r"(= softmax .*?) scale=\S+", r"\1", pack) if plain_softmax else pack)
 
 
 @torch.no_grad()

@@ -15,6 +15,7 @@ with the final accuracy, and what limits learnt from the controls and twelve dra
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import random
 import statistics
@@ -139,17 +140,9 @@ def packs(targets: str, words: argparse.Namespace) -> Iterator[tuple[str, str | 
     for control in [*solve_controls(targets, norm), grouped(targets, BUDGET)]:
         if control.pack:
             yield control.name, control.pack
-    found = index = 0
-    while found < words.draws:
-        drawn = _core.draw(targets, words.seed, index, words.draw)
-        try:
-            if drawn is not None:
-                options = f"G={drawn[1]} {words.solve}".strip()
-                yield str(index), _core.solve(drawn[0], targets, BUDGET, options)
-                found += 1
-        except NoSolution:
-            pass
-        index += 1
+    found = harness.solved_draws(targets, words.seed, BUDGET, options=words.draw, more=words.solve)
+    for index, _, pack in itertools.islice(found, words.draws):
+        yield str(index), pack
 
 
 def measure_one(name: str, pack: str | None, recipe: Any, data: Any, epochs: int) -> Row:

@@ -97,14 +97,7 @@ def drawn(rng: np.random.Generator, row: Any) -> np.ndarray:
 
 def aligned(arrays: Arrays) -> Arrays:
     """Copies that begin where a line does."""
-    found = []
-    for array in arrays:
-        room: np.ndarray = np.zeros(array.nbytes + ALIGNMENT, np.uint8)
-        at = -room.ctypes.data % ALIGNMENT
-        copy = room[at : at + array.nbytes].view(array.dtype).reshape(array.shape)
-        copy[...] = array
-        found.append(copy)
-    return found
+    return [contenders.aligned(array) for array in arrays]
 
 
 def addresses(arrays: Arrays) -> list[ctypes.c_void_p]:

@@ -22,7 +22,7 @@ from typing import Any
 import native_cases
 import numpy as np
 import torch
-from cases_operators import Case as Operator
+from cases import Case as Operator
 from compiled_program import (
     BUILD,
     ROOT,
@@ -101,7 +101,7 @@ def default_of(inputs: Inputs, isa: str) -> tuple[str, Arrays]:
     """The plain operator and its arrays."""
     case, block = inputs.case, inputs.case.hands[isa].block
     images = max(1, len(inputs.plain)) if case.goal == "torch" else 1
-    if case.plain and case.plain_pack:
+    if case.plain:
         name, *words = case.plain.split()
         program = _core.operator_program(name, " ".join(words))
         given = inputs.shared(case.plain_pack(inputs.plain))

@@ -36,46 +36,52 @@ class Candidate:
 # ---- edits --------------------------------------------------------------------------------------
 
 
-def edit_number(trial: Candidate, rng: random.Random) -> Candidate | None:
-    names = sorted(set(re.findall(r"\b(\w+):\d+", trial.schedule)))
+Edit = tuple[str, str] | None  # the new text, and what was done; None: nothing to edit
+
+
+def edit_number(text: str, rng: random.Random) -> Edit:
+    names = sorted(set(re.findall(r"\b(\w+):\d+", text)))
     if not names:
         return None
     name, number = rng.choice(names), rng.choice(NUMBERS)
-    text = re.sub(rf"\b{name}:\d+", f"{name}:{number}", trial.schedule)
-    return replace(trial, schedule=text, what=f"{trial.what}, {name}={number}")
+    return re.sub(rf"\b{name}:\d+", f"{name}:{number}", text), f"{name}={number}"
 
 
-def edit_order(trial: Candidate, rng: random.Random) -> Candidate | None:
+def edit_order(text: str, rng: random.Random) -> Edit:
     """Two neighbours of a line change places."""
-    lines = trial.schedule.splitlines()
+    lines = text.splitlines()
     rows = [i for i, line in enumerate(lines) if line.count(",") and line.rstrip().endswith("=>")]
     if not rows:
         return None
     row = rng.choice(rows)
-    indent = re.match(r" *", lines[row])
+    indent = lines[row][: len(lines[row]) - len(lines[row].lstrip())]
     loops = [loop.strip() for loop in lines[row].replace("=>", "").split(",")]
     at = rng.randrange(len(loops) - 1)
     loops[at], loops[at + 1] = loops[at + 1], loops[at]
-    lines[row] = f"{indent[0] if indent else ''}{', '.join(loops)} =>"
-    what = f"{trial.what}, {loops[at].split(':')[0]} before {loops[at + 1].split(':')[0]}"
-    return replace(trial, schedule="\n".join(lines) + "\n", what=what)
+    lines[row] = f"{indent}{', '.join(loops)} =>"
+    what = f"{loops[at].split(':')[0]} before {loops[at + 1].split(':')[0]}"
+    return "\n".join(lines) + "\n", what
 
 
-def edit_unroll(trial: Candidate, rng: random.Random) -> Candidate | None:
-    reduced = re.findall(r"// *(.*)", trial.schedule)
+def edit_unroll(text: str, rng: random.Random) -> Edit:
+    reduced = re.findall(r"// *(.*)", text)
     names = [name.strip() for part in reduced for name in part.split(",") if "/" not in name]
     if not names:
         return None
     name = rng.choice(names)
-    marked = re.search(rf"\b{name}:unroll", trial.schedule)
+    marked = re.search(rf"\b{name}:unroll", text)
     pattern, new = (rf"\b{name}:unroll", name) if marked else (rf"\b{name}\b(?=,| =>)", "")
-    text = re.sub(pattern, new or f"{name}:unroll", trial.schedule, count=1)
-    return replace(
-        trial, schedule=text, what=f"{trial.what}, {name} {'not ' * bool(marked)}unrolled"
-    )
+    edited = re.sub(pattern, new or f"{name}:unroll", text, count=1)
+    return edited, f"{name} {'not ' * bool(marked)}unrolled"
 
 
-def edit_block(trial: Candidate, rng: random.Random, isa: str) -> Candidate | None:
+EDITS = (edit_number, edit_number, edit_order, edit_unroll)
+
+
+def edit_once(trial: Candidate, kind: int, rng: random.Random, isa: str) -> Candidate | None:
+    if kind < len(EDITS):
+        made = EDITS[kind](trial.schedule, rng)
+        return made and replace(trial, schedule=made[0], what=f"{trial.what}, {made[1]}")
     if not trial.block:
         return None
     block = rng.choice(BLOCKS[isa])
@@ -88,17 +94,10 @@ def edits(first: Candidate, count: int, isa: str, seed: int) -> Iterator[Candida
     for _ in range(20 * count):
         trial: Candidate | None = first
         for _ in range(rng.choice((1, 1, 2, 2, 3))):
-            kind = rng.randrange(5)
+            kind = rng.randrange(len(EDITS) + 1)
             if trial is None:
                 break
-            if kind < 2:
-                trial = edit_number(trial, rng)
-            elif kind == 2:
-                trial = edit_order(trial, rng)
-            elif kind == 3:
-                trial = edit_unroll(trial, rng)
-            else:
-                trial = edit_block(trial, rng, isa)
+            trial = edit_once(trial, kind, rng, isa)
         if trial and (trial.block, trial.schedule) not in seen:
             seen.add((trial.block, trial.schedule))
             yield trial

@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import fcntl
+import itertools
 import json
 import math
 import os
@@ -24,7 +25,7 @@ import re
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -245,6 +246,23 @@ def spread(values: list[float]) -> float:
         return 0.0
     low, _, high = statistics.quantiles(values, n=4, method="inclusive")
     return high - low
+
+
+def solved_draws(targets: str, seed: int, budget: str, *, options: str = "", more: str = "",
+                 first: int = 0) -> Iterator[tuple[int, str, str]]:  # fmt: skip
+    """(number, kernel, pack) of the draws with sizes under the budget. `options` are those of the
+    draw, `more` those of the solver."""
+    from canvas import _core
+
+    for number in itertools.count(first):
+        drawn = _core.draw(targets, seed, number, options)
+        if drawn is None:
+            continue
+        try:
+            pack = _core.solve(drawn[0], targets, budget, f"G={drawn[1]} {more}".strip())
+        except _core.NoSolution:
+            continue
+        yield number, drawn[0], pack
 
 
 def built(target: str) -> Path:

@@ -27,18 +27,20 @@ class Hand:
 
 @dataclass
 class Case:
+    """`pack` and `plain_pack` give the arrays that the programs take."""
+
     name: str
     batch: int
     fmas: int  # 0: it is bound by memory or by something else
     hands: dict[str, Hand]
     program: Callable[[int], str]  # of the block
-    pack: Callable[[Arrays, int], Arrays]  # the arrays that the program takes
     arrays: Callable[[], Arrays]  # as torch takes them; images n h w c
     torch: Callable[..., Any]  # a function of tensors
+    pack: Callable[[Arrays, int], Arrays] = lambda arrays, block: arrays
     plain: str = ""  # arguments of `canvas operator` for the default; "": the hand program
-    plain_pack: Callable[[Arrays], Arrays] | None = None
+    plain_pack: Callable[[Arrays], Arrays] = lambda arrays: arrays
     onednn: Callable[[Chain, Arrays], tuple[int, tuple[int, ...], bool]] | None = None
-    images: tuple[int, ...] = field(default=(0,))  # arrays that are images
+    images: tuple[int, ...] = ()  # arrays that are images
     goal: str = "onednn"  # or "torch": the better of eager and compiled; "fused": op by op
     floor: dict[str, float] = field(default_factory=lambda: {"avx512": 0.95, "avx2": 0.92})
 
@@ -103,35 +105,18 @@ def hwio(arrays: Arrays) -> Arrays:
 
 def conv_case(name: str, c: Conv, by_isa: dict[str, Hand], batch: int) -> Case:
     c = replace(c, batch=batch)
-    return Case(
-        name,
-        batch,
-        c.fmas,
-        by_isa,
-        lambda block: (programs.thin if c.channels < 4 else programs.conv)(c, block),
-        packed,
-        lambda: conv_arrays(c),
-        conv_torch(c),
-        plain_conv(c),
-        hwio,
-        lambda chain, arrays: conv_onednn(c, chain, arrays),
-    )
+    program = programs.thin if c.channels < 4 else programs.conv
+    return Case(name, batch, c.fmas, by_isa, lambda block: program(c, block),
+                lambda: conv_arrays(c), conv_torch(c), packed, plain_conv(c), hwio,
+                lambda chain, arrays: conv_onednn(c, chain, arrays), (0,))  # fmt: skip
 
 
 def depthwise_case(name: str, c: Conv, by_isa: dict[str, Hand], batch: int) -> Case:
-    case = conv_case(name, c, by_isa, batch)
-    c = replace(c, batch=batch)
-
     def pack(arrays: Arrays, block: int) -> Arrays:
         return [arrays[0], np.ascontiguousarray(arrays[1][:, 0].transpose(1, 2, 0))]
 
-    return replace(
-        case,
-        program=lambda block: programs.depthwise(c, block),
-        pack=pack,
-        plain="",
-        plain_pack=None,
-    )
+    case, c = conv_case(name, c, by_isa, batch), replace(c, batch=batch)
+    return replace(case, program=lambda block: programs.depthwise(c, block), pack=pack, plain="")
 
 
 def transposed_case(name: str, c: Conv, by_isa: dict[str, Hand], batch: int) -> Case:
@@ -162,17 +147,10 @@ def transposed_case(name: str, c: Conv, by_isa: dict[str, Hand], batch: int) -> 
         made = chain.convolution(x, image, weights, swapped, result, 2, 1, transposed=True)
         return made, result, True
 
-    return Case(
-        name,
-        batch,
-        batch * 4 * c.size**2 * c.out * c.channels * 4,
-        by_isa,
-        lambda block: programs.transposed(c, block),
-        pack,
-        arrays,
-        lambda x, w: functional.conv_transpose2d(x, w, stride=2, padding=1),
-        onednn=onednn,
-    )
+    return Case(name, batch, batch * 4 * c.size**2 * c.out * c.channels * 4, by_isa,
+                lambda block: programs.transposed(c, block), arrays,
+                lambda x, w: functional.conv_transpose2d(x, w, stride=2, padding=1), pack,
+                onednn=onednn, images=(0,))  # fmt: skip
 
 
 def figure6_case(name: str, c: Conv, by_isa: dict[str, Hand], batch: int) -> Case:
@@ -206,25 +184,13 @@ def figure6_case(name: str, c: Conv, by_isa: dict[str, Hand], batch: int) -> Cas
         x = chain.like(x, d)
         total = chain.sum(d, chain.shift(x, shape))
         last = mix.reshape(c.out, k, 1, 1)
-        return (
-            chain.convolution(total, image, chain.tensor(last), last, result, 1, 0),
-            result,
-            True,
-        )
+        made = chain.convolution(total, image, chain.tensor(last), last, result, 1, 0)
+        return made, result, True
 
-    return Case(
-        name,
-        batch,
-        batch * c.size**2 * c.channels * (c.out + 4),
-        by_isa,
-        lambda block: programs.figure6(c, block),
-        pack,
-        arrays,
-        run,
-        onednn=onednn,
-        goal="fused",
-        floor=dict.fromkeys(HANDS, (1.5 if batch == 1 else 2.0) if c.size == 56 else 0.0),
-    )
+    floor = (1.5 if batch == 1 else 2.0) if c.size == 56 else 0.0
+    return Case(name, batch, batch * c.size**2 * c.channels * (c.out + 4), by_isa,
+                lambda block: programs.figure6(c, block), arrays, run, pack, onednn=onednn,
+                images=(0,), goal="fused", floor=dict.fromkeys(HANDS, floor))  # fmt: skip
 
 
 # ---- products ----------------------------------------------------------------------------------
@@ -241,20 +207,9 @@ def gemm_case(name: str, m: int, n: int, k: int, by_isa: dict[str, Hand]) -> Cas
     def onednn(chain: Chain, given: Arrays) -> tuple[int, tuple[int, ...], bool]:
         return chain.product(*given, (m, n)), (m, n), False
 
-    return Case(
-        name,
-        1,
-        m * n * k,
-        by_isa,
-        lambda block: programs.gemm(m, n, k, block),
-        pack,
-        lambda: [normal(m, k), normal(k, n) * np.float32(k**-0.5)],
-        lambda a, b: a @ b,
-        f"gemm m={m} n={n} k={k}",
-        lambda given: given,
-        onednn,
-        images=(),
-    )
+    return Case(name, 1, m * n * k, by_isa, lambda block: programs.gemm(m, n, k, block),
+                lambda: [normal(m, k), normal(k, n) * np.float32(k**-0.5)], lambda a, b: a @ b,
+                pack, f"gemm m={m} n={n} k={k}", onednn=onednn)  # fmt: skip
 
 
 def gemv_case(name: str, m: int, k: int, by_isa: dict[str, Hand]) -> Case:
@@ -262,63 +217,29 @@ def gemv_case(name: str, m: int, k: int, by_isa: dict[str, Hand]) -> Case:
         matrix, x = given
         return chain.product(matrix, x.reshape(k, 1), (m, 1)), (m, 1), False
 
-    return Case(
-        name,
-        1,
-        m * k,
-        by_isa,
-        lambda block: programs.gemv(m, k, block),
-        lambda given, block: given,
-        lambda: [normal(m, k), normal(k)],
-        lambda a, x: a @ x,
-        f"gemv m={m} k={k}",
-        lambda given: given,
-        onednn,
-        images=(),
-    )
+    return Case(name, 1, m * k, by_isa, lambda block: programs.gemv(m, k, block),
+                lambda: [normal(m, k), normal(k)], lambda a, x: a @ x,
+                plain=f"gemv m={m} k={k}", onednn=onednn)  # fmt: skip
 
 
 # ---- rows --------------------------------------------------------------------------------------
 
 
-def rows_case(
-    name: str,
-    program: Callable[[int, int, int], str],
-    rows: int,
-    columns: int,
-    run: Callable[..., Any],
-    by_isa: dict[str, Hand],
-    more: int = 0,
-) -> Case:
-    return Case(
-        name,
-        1,
-        0,
-        by_isa,
-        lambda block: program(rows, columns, block),
-        lambda given, block: given,
-        lambda: [normal(rows, columns), *(normal(columns) for _ in range(more))],
-        run,
-        images=(),
-        goal="torch",
-    )
+def rows_case(name: str, program: Callable[[int, int, int], str], rows: int, columns: int,
+              run: Callable[..., Any], by_isa: dict[str, Hand], more: int = 0
+              ) -> Case:  # fmt: skip
+    return Case(name, 1, 0, by_isa, lambda block: program(rows, columns, block),
+                lambda: [normal(rows, columns), *(normal(columns) for _ in range(more))], run,
+                goal="torch")  # fmt: skip
 
 
 def attention_case(name: str, h: int, tokens: int, d: int, by_isa: dict[str, Hand]) -> Case:
     from torch.nn import functional
 
-    return Case(
-        name,
-        1,
-        2 * h * tokens * tokens * d,
-        by_isa,
-        lambda block: programs.attention(h, tokens, d, block),
-        lambda given, block: given,
-        lambda: [normal(h, tokens, d), normal(h, tokens, d) * 2, normal(h, tokens, d) * 3],
-        functional.scaled_dot_product_attention,
-        images=(),
-        goal="torch",
-    )
+    return Case(name, 1, 2 * h * tokens * tokens * d, by_isa,
+                lambda block: programs.attention(h, tokens, d, block),
+                lambda: [normal(h, tokens, d) * scale for scale in (1, 2, 3)],
+                functional.scaled_dot_product_attention, goal="torch")  # fmt: skip
 
 
 # ---- the table ---------------------------------------------------------------------------------

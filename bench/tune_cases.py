@@ -27,8 +27,8 @@ class Case:
     batch: int
     program: Callable[[], str]
     arrays: Callable[[], Arrays]  # as torch takes them; images n h w c
-    pack: Callable[[Arrays], Arrays]  # as the program takes them
     torch: Callable[..., Any]
+    pack: Callable[[Arrays], Arrays] = list  # as the program takes them
     onednn: Callable[[Chain, Arrays], tuple[int, tuple[int, ...], bool]] | None = None
     image: bool = True  # the first array is one: n .. c for us, n c .. for torch
     floor: float = 0.92
@@ -51,16 +51,8 @@ def constant(program: str) -> str:
 
 
 def dense(name: str, c: Conv) -> Case:
-    return Case(
-        "layers",
-        name,
-        c.batch,
-        lambda: operator(plain_conv(c)),
-        lambda: conv_arrays(c),
-        hwio,
-        conv_torch(c),
-        lambda chain, arrays: conv_onednn(c, chain, arrays),
-    )
+    return Case("layers", name, c.batch, lambda: operator(plain_conv(c)), lambda: conv_arrays(c),
+                conv_torch(c), hwio, partial(conv_onednn, c))  # fmt: skip
 
 
 def depthwise(name: str, c: Conv) -> Case:
@@ -80,18 +72,9 @@ def gemm(m: int, n: int, k: int) -> Case:
     def onednn(chain: Chain, arrays: Arrays) -> tuple[int, tuple[int, ...], bool]:
         return chain.product(arrays[0], arrays[1], (m, n)), (m, n), False
 
-    return Case(
-        "layers",
-        f"gemm {m}x{n}x{k}",
-        1,
-        lambda: constant(text),
-        lambda: [normal(m, k), normal(k, n)],
-        lambda arrays: arrays,
-        lambda a, b: a @ b,
-        onednn,
-        image=False,
-        floor=0.97,
-    )
+    return Case("layers", f"gemm {m}x{n}x{k}", 1, lambda: constant(text),
+                lambda: [normal(m, k), normal(k, n)], lambda a, b: a @ b, onednn=onednn,
+                image=False, floor=0.97)  # fmt: skip
 
 
 NOTEBOOK = ((64, 256), (128, 128), (256, 64), (512, 32))
@@ -161,22 +144,21 @@ def nd_case(kind: str, number: int, sizes: tuple[int, ...], ci: int, co: int, k:
         last = (*range(2, 2 + len(sizes)), 1, 0)
         return [a[0], np.ascontiguousarray(a[1].transpose(last))]
 
-    return Case(
-        "ansor",
-        f"{kind} {number}",
-        1,
-        lambda: convolution(sizes, ci, co, k, stride, pad, dilation, groups),
-        arrays,
-        pack,
-        lambda x, w: run(x, w, None, stride, pad, dilation, groups),
-    )
+    return Case("ansor", f"{kind} {number}", 1,
+                lambda: convolution(sizes, ci, co, k, stride, pad, dilation, groups), arrays,
+                lambda x, w: run(x, w, None, stride, pad, dilation, groups), pack)  # fmt: skip
+
+
+def inside_of(size: int, stride: int, pad: int) -> tuple[list[str], str]:
+    """Where a window reads along h and w, and the condition that it is within the image."""
+    at = [f"{a}*{stride}+k{a}-{pad}" for a in "hw"]
+    return at, " && ".join(f"0 <= {i} && {i} < {size}" for i in at)
 
 
 def depthwise_case(number: int, size: int, channels: int, k: int, stride: int, pad: int) -> Case:
     case = nd_case("DEP", number, (size, size), channels, channels, k, stride, pad, 1, channels)
     end = window((size,), k, stride, pad, 1)[0]
-    at = [f"{a}*{stride}+k{a}-{pad}" for a in "hw"]
-    inside = " && ".join(f"0 <= {i} && {i} < {size}" for i in at)
+    at, inside = inside_of(size, stride, pad)
     text = (
         f"canvas 1\nprogram depthwise\nin X f32 [n:1, h:{size}, w:{size}, c:{channels}]\n"
         f"in W f32 [kh:{k}, kw:{k}, c:{channels}] const\n"
@@ -198,26 +180,18 @@ def transposed_case(number: int, size: int, ci: int, co: int, k: int, stride: in
         f"kernel={k} stride={stride} padding={pad}"
     )
     scale = np.float32((ci * k * k) ** -0.5)
-    return Case(
-        "ansor",
-        f"T2D {number}",
-        1,
-        lambda: operator(words),
-        lambda: [normal(1, ci, size, size), normal(ci, co, k, k) * scale],
-        lambda arrays: arrays,
-        lambda x, w: functional.conv_transpose2d(x, w, None, stride, pad),
-        image=False,
-    )
+    return Case("ansor", f"T2D {number}", 1, lambda: operator(words),
+                lambda: [normal(1, ci, size, size), normal(ci, co, k, k) * scale],
+                lambda x, w: functional.conv_transpose2d(x, w, None, stride, pad),
+                image=False)  # fmt: skip
 
 
 def capsule_case(number: int, size: int, ci: int, co: int, k: int, stride: int, pad: int) -> Case:
     """A convolution whose numbers are 4 x 4 matrices."""
-    import torch
     from torch.nn import functional
 
     end = window((size,), k, stride, pad, 1)[0]
-    at = [f"{a}*{stride}+k{a}-{pad}" for a in "hw"]
-    inside = " && ".join(f"0 <= {i} && {i} < {size}" for i in at)
+    at, inside = inside_of(size, stride, pad)
     text = (
         f"canvas 1\nprogram capsule\nin X f32 [n:1, h:{size}, w:{size}, i:4, k:4, c:{ci}]\n"
         f"in W f32 [kh:{k}, kw:{k}, k:4, j:4, c:{ci}, o:{co}] const\n"
@@ -234,17 +208,9 @@ def capsule_case(number: int, size: int, ci: int, co: int, k: int, stride: int, 
         made = functional.conv2d(images, weights, None, stride, pad)
         return made.reshape(4, 4, co, end, end).permute(3, 4, 0, 1, 2).unsqueeze(0)
 
-    assert torch
-    return Case(
-        "ansor",
-        f"CAP {number}",
-        1,
-        lambda: text,
-        lambda: [normal(1, size, size, 4, 4, ci), normal(k, k, 4, 4, ci, co) * scale],
-        lambda arrays: arrays,
-        run,
-        image=False,
-    )
+    return Case("ansor", f"CAP {number}", 1, lambda: text,
+                lambda: [normal(1, size, size, 4, 4, ci), normal(k, k, 4, 4, ci, co) * scale],
+                run, image=False)  # fmt: skip
 
 
 def product_case(number: int, batch: int, n: int, m: int, k: int) -> Case:
@@ -253,16 +219,9 @@ def product_case(number: int, batch: int, n: int, m: int, k: int) -> Case:
         f"in B f32 [b:{batch}, k:{k}, m:{m}]\n"
         f"Y[b:{batch}, n:{n}, m:{m}] = A[b, n, k] * B[b, k, m] // sum k:{k}\nout Y\n"
     )
-    return Case(
-        "ansor",
-        f"GMM {number}",
-        1,
-        lambda: text,
-        lambda: [normal(batch, n, k), normal(batch, k, m)],
-        lambda arrays: arrays,
-        lambda a, b: a @ b,
-        image=False,
-    )
+    return Case("ansor", f"GMM {number}", 1, lambda: text,
+                lambda: [normal(batch, n, k), normal(batch, k, m)], lambda a, b: a @ b,
+                image=False)  # fmt: skip
 
 
 def norm_case(number: int, batch: int, m: int, n: int) -> Case:
@@ -274,16 +233,8 @@ def norm_case(number: int, batch: int, m: int, n: int) -> Case:
         f"S[b:{batch}] = X[b, m, n] * X[b, m, n] // sum m:{m}, n:{n}\n"
         f"Y[b:{batch}] = sqrt(S[b])\nout Y\n"
     )
-    return Case(
-        "ansor",
-        f"NRM {number}",
-        1,
-        lambda: text,
-        lambda: [normal(batch, m, n)],
-        lambda arrays: arrays,
-        lambda x: torch.linalg.vector_norm(x, dim=(1, 2)),
-        image=False,
-    )
+    return Case("ansor", f"NRM {number}", 1, lambda: text, lambda: [normal(batch, m, n)],
+                lambda x: torch.linalg.vector_norm(x, dim=(1, 2)), image=False)  # fmt: skip
 
 
 ND = {  # kind: (sizes, in, out, kernel, stride, padding[, dilation, groups]), four each
@@ -351,7 +302,7 @@ def rows_cases(rows: int, columns: int) -> list[Case]:
         ("mean", partial(operator, f"mean shape={shape} dim=-1"), image, lambda x: x.mean(-1)),
     )
     return [
-        Case("rows", f"{name} {shape}", 1, program, arrays.copy, list, function, image=False)
+        Case("rows", f"{name} {shape}", 1, program, arrays.copy, function, image=False)
         for name, program, arrays, function in cases
     ]
 

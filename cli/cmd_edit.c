@@ -66,6 +66,8 @@ const struct command command_edit = {
         "                         WP is W in another layout, read by the stages after it\n"
         "    inline P             replace the loads of P by its expression\n"
         "    rfactor Y k 16 as YP YP has 16 partial sums over k, and Y adds them up\n"
+        "    rfactor M i of g as MC\n"
+        "                         MC has one partial sum for each element g*SIZE+i of the groups\n"
         "    border Y             skip products with the 0 of the padding, also where it meets "
         "inf\n"
         "                         or nan\n"

@@ -430,7 +430,7 @@ const struct command command_tune = {
         "With --log, all trials are stored: canvas run, compile and log use the best one, an\n"
         "interrupted search continues, and a search for another shape starts from the stored\n"
         "ones. Schedules of a network are also timed inside the network; where the default is\n"
-        "faster, the log says so. See docs/tune.md for the methods.\n",
+        "faster, the log records it. See docs/tune.md for the methods.\n",
     .example = "canvas tune gemm m=64 n=64 k=64 --trials 8 --log tuned.jsonl 2>progress.txt",
     .options =
         {{"--at", "SIZES",

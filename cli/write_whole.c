@@ -2,6 +2,9 @@
  *
  *     .NAME.TOKEN.new   is written, synced to disk, then renamed to   NAME
  *
+ * A symbolic link stays: NAME is the file that it leads to. What is no regular file, such as a pipe
+ * or a device, is written directly, and so is an open file that /proc names, such as /dev/stdout.
+ *
  * TOKEN is random, and the file is new: two writers never share one. A writer locks its own; what a
  * killed writer has left is not locked, and the next writer of NAME removes it. python/canvas/files.py
  * does the same.
@@ -25,7 +28,9 @@
 enum {
   STEM = 200, /* bytes of NAME that a temporary name holds: systems take names of 255 */
   TOKEN = 16, /* hexadecimal digits */
-  LONGEST = STEM + TOKEN + 8
+  LONGEST = STEM + TOKEN + 8,
+  LINKS = 40,   /* that are followed: as many as Linux follows */
+  TARGET = 4096 /* bytes of a link's target: systems take paths of so many */
 };
 
 struct place {
@@ -75,6 +80,45 @@ static void remove_left(const struct place *p) {
   while ((entry = readdir(all)))
     if (is_temporary(entry->d_name, p->head)) remove_if_free(p->folder, entry->d_name);
   closedir(all);
+}
+
+/* ---- symbolic links -------------------------------------------------------------------------- */
+
+/* The path of what a link at `path` names, to be freed; NULL without memory. */
+static char *target_path(const char *path, const char *target) {
+  const char *slash = strrchr(path, '/');
+  size_t folder = slash && *target != '/' ? (size_t)(slash - path) + 1 : 0;
+  char *out = malloc(folder + strlen(target) + 1);
+  if (!out) return NULL;
+  memcpy(out, path, folder);
+  strcpy(out + folder, target);
+  return out;
+}
+
+/* The link is one of /proc: it stands for an open file, which may have no name. */
+static bool is_of_process(const char *link) {
+  struct stat s, proc;
+  return !lstat(link, &s) && !stat("/proc/self/", &proc) && s.st_dev == proc.st_dev;
+}
+
+/* The path at the end of the links that begin at `path`, to be freed; it need not be there. NULL
+ * with errno. `direct`: the end is no file that another may replace. */
+static char *end_of_links(const char *path, bool *direct) {
+  char *at = target_path("", path), target[TARGET + 1];
+  struct stat s;
+  ssize_t length = 0;
+  *direct = false;
+  for (int i = 0; at && (length = readlink(at, target, TARGET)) >= 0; i++) {
+    char *next = NULL;
+    *direct = *direct || is_of_process(at);
+    target[length] = '\0';
+    errno = i == LINKS ? ELOOP : ENOMEM;
+    if (i < LINKS) next = target_path(at, target);
+    free(at);
+    at = next;
+  }
+  if (at && !stat(path, &s) && !S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode)) *direct = true;
+  return at;
 }
 
 /* ---- the new file ---------------------------------------------------------------------------- */
@@ -140,14 +184,34 @@ static int put_file(struct place *p, const char *bytes, size_t length, int mode)
   return why;
 }
 
-int write_whole(const char *path, const char *bytes, size_t length, int mode) {
-  struct stat s;
+/* 0, or errno. */
+static int replace(const char *path, const char *bytes, size_t length, int mode) {
   struct place p;
-  if (!stat(path, &s) && !S_ISREG(s.st_mode))
-    return report_error("'%.900s' is not a regular file", path);
-  if (!find_place(path, &p)) return cannot_write(path, errno);
+  if (!find_place(path, &p)) return errno;
   remove_left(&p);
   int why = put_file(&p, bytes, length, mode);
   close(p.folder);
+  return why;
+}
+
+/* 0, or errno. */
+static int write_directly(const char *path, const char *bytes, size_t length) {
+  int handle = open(path, O_WRONLY | O_TRUNC | O_NOCTTY | O_CLOEXEC);
+  FILE *file = handle < 0 ? NULL : fdopen(handle, "wb");
+  if (!file) return errno;
+  bool good = fwrite(bytes, 1, length, file) == length;
+  int why = good ? 0 : errno;
+  return fclose(file) && good ? errno : why;
+}
+
+int write_whole(const char *path, const char *bytes, size_t length, int mode) {
+  struct stat s;
+  bool direct;
+  if (!stat(path, &s) && S_ISDIR(s.st_mode))
+    return report_error("'%.900s' is not a regular file", path);
+  char *end = end_of_links(path, &direct);
+  if (!end) return cannot_write(path, errno);
+  int why = direct ? write_directly(path, bytes, length) : replace(end, bytes, length, mode);
+  free(end);
   return why ? cannot_write(path, why) : EXIT_OK;
 }

@@ -31,26 +31,7 @@ import layers
 # Path prefixes that are not rewritten yet: remove a line when its files have no violation. A line
 # that excuses nothing is a violation itself.
 NOT_YET = (
-    "docs/aten.md",
-    "docs/autoscheduler.md",
-    "docs/c-api.md",
-    "docs/flags.md",
-    "docs/halide.md",
-    "docs/kernel.md",
-    "docs/machine.md",
-    "docs/networks.md",
-    "docs/notebook.md",
-    "docs/operators.md",
-    "docs/program.md",
-    "docs/reports/",
-    "docs/search.md",
-    "docs/study.md",
-    "docs/te.md",
     "python/",
-    "src/kernel/",
-    "src/net/",
-    "src/run/",
-    "src/tune/",
 )
 
 
@@ -73,10 +54,7 @@ COMPILER = (
     "src/explain/",
     "src/code/",
     "src/emit/",
-    "src/tune/",
-    "src/net/",
     "docs/schedule.md",
-    "docs/halide.md",
     "docs/native.md",
     "docs/tune.md",
 )
@@ -172,9 +150,10 @@ def check_sentences(tree: Tree) -> Found:
         if path.endswith(".md"):
             start = 0
             for end in sentence_ends(text):
-                length = len(text[start:end].split())
+                words = text[start:end].split()
+                length = 0 if set(words) == {"code"} else len(words)  # a list of names is none
                 if length > SENTENCE:
-                    begin = " ".join(text[start:end].split()[:6])
+                    begin = " ".join(words[:6])
                     first = len(text[start:end]) - len(text[start:end].lstrip()) + start
                     yield (
                         path,
@@ -185,11 +164,12 @@ def check_sentences(tree: Tree) -> Found:
 
 
 def check_lines(tree: Tree) -> Found:
-    """A line of a document has at most LINE characters; tables and code cannot be wrapped."""
+    """A line of a document has at most LINE characters; tables, code, marks cannot be wrapped."""
     for path, text in tree.items():
         if path.endswith(".md"):
             for number, line in enumerate(without_code(text).splitlines(), 1):
-                if len(line) > LINE and not line.startswith("|") and " " in line.strip():
+                whole = line.startswith(("|", "<!--")) or " " not in line.strip()
+                if len(line) > LINE and not whole:
                     yield path, number, f"a line of {len(line)} characters: wrap at {LINE}"
 
 
@@ -353,6 +333,8 @@ a line of code that is longer than a hundred characters, and says what is told i
 
     a line of indented code that is longer than a hundred characters, and says what is {LONG}
 
+<!-- a mark that a program reads {LONG} -->
+
 1. One.
 2. Two, see [this page](a/very/long/address/of/a/page/that/is/longer/than/a/hundred/characters.md).
 """
@@ -409,7 +391,7 @@ PLANTED: dict[str, tuple[list[Tree], Tree]] = {
         ],
         {
             "docs/a.md": f"{RIGHT}\n{WORDY.removeprefix('word ')}. One.\n\n```\n{WORDY}\n```\n"
-            f"`{WORDY}`\n\n- {WORDY[:99]}\n- {WORDY[:99]}\n",
+            f"`{WORDY}`\n\n| {'`a` ' * 40}|\n\n- {WORDY[:99]}\n- {WORDY[:99]}\n",
             "src/code/a.c": f"/* {WORDY} */\n",
         },
     ),

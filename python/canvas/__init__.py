@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from .data import data_from, load_data
     from .deploy.export import export
     from .deploy.trainer import train_network
+    from .fitting.fit import Fit, fit
     from .inference.compiled_network import CompiledNetwork, compile
     from .nn.compiled import Compiled, compile_program
     from .nn.convert import Conversion, convert
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from .reporting.plot import plot_pareto
     from .runner.driver import search
     from .runner.replay import replay
+    from .training.weights_file import load_weights
 
 __version__ = _core.version()
 register()  # torch.compile(backend="canvas")
@@ -53,6 +55,7 @@ __all__ = [
     "Compiled",
     "CompiledNetwork",
     "Conversion",
+    "Fit",
     "KernelPack",
     "NoSolution",
     "Placeholder",
@@ -62,10 +65,12 @@ __all__ = [
     "convert",
     "data_from",
     "export",
+    "fit",
     "fold",
     "get_placeholders",
     "load",
     "load_data",
+    "load_weights",
     "operator_program",
     "plot_pareto",
     "replace",
@@ -88,8 +93,11 @@ _LAZY = {
     "convert": "nn.convert",
     "data_from": "data",
     "export": "deploy.export",
+    "Fit": "fitting.fit",
+    "fit": "fitting.fit",
     "fold": "nn.fold",
     "load_data": "data",
+    "load_weights": "training.weights_file",
     "Placeholder": "nn.placeholder",
     "get_placeholders": "nn.placeholder",
     "replace": "nn.placeholder",

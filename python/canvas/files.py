@@ -24,6 +24,7 @@ NEW = ".new"
 TOKEN = 16 + len(NEW)  # characters of a temporary name after the head
 TEMPORARY = re.compile(r"\..*\.[0-9a-f]{16}\.new", re.DOTALL)
 STEM = 200  # bytes of NAME that a temporary name holds: systems take names of 255
+LINKS = 40  # that are followed: as many as Linux follows
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 QUIETLY = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC  # no link, no waiting
 NO_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS)  # file systems that sync no folders
@@ -53,6 +54,18 @@ def at_once(path: Path, through_link: bool = True) -> Iterator[BinaryIO]:
                 os.unlink(name, dir_fd=folder)
             raise
         _sync_folder(folder)
+
+
+@contextmanager
+def named_file(path: Path) -> Iterator[BinaryIO]:
+    """The file that a user named, written at once.  A symbolic link stays: the file that it leads
+    to is replaced.  A pipe or a device is written directly, and so is an open file of /proc.
+
+    Raises OSError where it cannot be written.
+    """
+    end = _end_of_links(path)
+    with open(path, "wb") if end is None else at_once(end) as file:
+        yield file
 
 
 @contextmanager
@@ -106,6 +119,31 @@ def temporary_name(name: str) -> str:
 
 def _head(name: str) -> str:
     return f".{os.fsdecode(os.fsencode(name)[:STEM])}."
+
+
+def _end_of_links(path: Path) -> Path | None:
+    """The path at the end of the links that begin at `path`; None: it is no file to replace."""
+    end, direct = path, False
+    for _ in range(LINKS + 1):
+        try:
+            target = os.readlink(end)
+        except OSError:  # no link, or not there
+            break
+        direct = direct or _is_of_process(end)
+        end = end.parent / target
+    else:
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+    with suppress(OSError):
+        mode = os.stat(path).st_mode
+        direct = direct or not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+    return None if direct else end
+
+
+def _is_of_process(link: Path) -> bool:
+    """The link is one of /proc: it stands for an open file, which may have no name."""
+    with suppress(OSError):
+        return os.lstat(link).st_dev == os.stat("/proc/self/").st_dev
+    return False
 
 
 def _check_place(path: Path) -> None:

@@ -226,8 +226,8 @@ OPTIONS = (
         True,
         "BUDGET",
         "limits of MACs and params, relative to the replaced layers (macs=0.5x,params=0.5x) or "
-        "absolute (macs=900M); also macs=0.2x..0.5x, params=none; a quantity that is not named is "
-        "limited to 1.0x (default: macs=0.5x); latency=0.5x: limit of their time as native code, "
+        "absolute (macs=900M); also macs=0.2x..0.5x, params=none. A quantity that is not named is "
+        "limited to 1.0x (default: macs=0.5x). latency=0.5x: limit of their time as native code, "
         "measured before a find is trained",
     ),
     Option(
@@ -361,8 +361,8 @@ OPTIONS = (
         "paper",
         True,
         "paper|spatial|all",
-        "which convolutions are replaced; paper: all standard ones except the first and those on "
-        "images of one pixel; spatial: of these, only windows larger than 1x1; all: paper, and "
+        "which convolutions are replaced. paper: all standard ones except the first and those on "
+        "images of one pixel. spatial: of these, only windows larger than 1x1. all: paper, and "
         "also those on one pixel",
     ),
     Option(
@@ -372,8 +372,8 @@ OPTIONS = (
         True,
         "rungs|macs|paper|none",
         "rungs: train all finds for a third of the epochs, the best third for all epochs, and the "
-        "best third of these again from a second seed; macs: stop a training that lags behind the "
-        "best curve of the finds with no more MACs; paper: of all finds; none: never stop",
+        "best third of these again from a second seed. macs: stop a training that lags behind the "
+        "best curve of the finds with no more MACs. paper: of all finds. none: never stop",
     ),
     Option(
         "pretests",

@@ -206,7 +206,7 @@ API_VALUE(char *, canvas_network_plan, (const canvas_network *network), (network
     buf_puts(&out, "\n");
   }
   buf_printf(&out, "arena %lld bytes, %lld are alive at once, apart they would be %lld\n",
-             (long long)plan.bytes, (long long)plan.least, (long long)plan.apart);
+             (long long)plan.bytes, (long long)plan.least, (long long)plan.unshared);
   memory_plan_free(&plan);
   return buf_take(&out);
 }
@@ -236,7 +236,7 @@ API_VALUE(char *, canvas_network_plan_json, (const canvas_network *network), (ne
   struct shown v;
   const char *before = "";
   buf_printf(&out, "{\"bytes\": %lld, \"least\": %lld, \"apart\": %lld, \"values\": [",
-             (long long)plan.bytes, (long long)plan.least, (long long)plan.apart);
+             (long long)plan.bytes, (long long)plan.least, (long long)plan.unshared);
   for (int i = 0; i < n->tensors.count; i++) {
     if (!show_value(n, &plan, i, &v)) continue;
     buf_puts(&out, before);

@@ -13,7 +13,8 @@
  *      no reduction, contiguous       one flat vector loop                       DEFAULT_FLAT
  *      a reduction over odd rows      vectors along the reduction                DEFAULT_HORIZONTAL
  *      anything else                  a register tile                            DEFAULT_TILED
- *      its only element-wise consumer is computed in the tile, from registers    DEFAULT_FUSED_CONSUMER
+ *      its only element-wise consumer is computed in the tile, from registers,   DEFAULT_FUSED_CONSUMER
+ *      also if it reads digits of its axes, as a matrix reads an image
  *
  *    Then stages that share rows, as in softmax, get a common loop (default_rows.c), and a producer may be
  *    computed before each tile of its consumer, for those rows only (default_buffers.c).
@@ -47,6 +48,7 @@
  *     default_program.c      edits, in order; uses default_editor.c, default_reciprocals.c, default_materialize.c,
  *                            default_straight.c, default_borders.c, default_panels.c
  *     default_plan.c         the kind, tile, layout and consumer of each stage
+ *     default_digits.c       consumers that read digits of their axes
  *     default_facts.c        strides of loads, guarded axes; default_phases.c: periodic conditions;
  *                            default_inside.c: the share of a reduction that is inside a padding boundary
  *     default_tile.c         candidates; default_constraint.c: those that a sketch of the tuner allows
@@ -82,6 +84,7 @@ struct default_load {
   uint32_t non_affine;          /* axes with a non-affine index */
   uint32_t depends_on;          /* axes that the load depends on */
   uint32_t guarded;             /* axes in the index conditions around the load */
+  bool indirect;                /* an index depends on data */
   bool packable;                /* an input whose indices are axes or digits of axes */
   int axis_of[PROGRAM_AXES]; /* packable: the axis of each index, the inner one of two; -1: none */
   bool steps_each[PROGRAM_AXES]; /* packable: each step of the axis moves the index */
@@ -100,6 +103,7 @@ struct default_facts {
   uint32_t guarded;      /* axes in index conditions */
   uint32_t non_monotone; /* axes of conditions that change more than once: no loop partitioning */
   uint32_t bounds_reduction;    /* own axes that bound a reduction */
+  double bounded_share;         /* terms of the reduction within these bounds, on average */
   int operations;               /* per point; a multiply-add is one */
   int64_t period[PROGRAM_AXES]; /* axes whose remainder selects the terms of a reduction; 0: not */
   int64_t points, reduction;    /* products of the sizes of own axes, and of reductions */
@@ -216,6 +220,7 @@ struct default_options {
   const struct default_constraint *constraint; /* or NULL */
   uint32_t non_affine; /* axes along which the fused consumer has non-affine loads */
   uint32_t outside;    /* axes of loops that stages share: neither vector axis nor rows */
+  bool whole;          /* tiles divide every axis */
   bool k_blocking;     /* long reductions may be K-blocked */
   bool stored;         /* a K-blocked stage is stored with its vector axis innermost */
   bool split; /* element-wise stages may have a guarded vector axis; not under a constraint */
@@ -254,12 +259,16 @@ struct default_plan {
   bool gathered;  /* the consumer has another vector axis: it is computed element by element */
   int transposed; /* `gathered`, but in vectors along this axis of the transposed tile; -1 */
   int axis[PROGRAM_AXES]; /* the stage's axis for each axis of the consumer, reductions too; -1 */
+  bool digits; /* the consumer reads the stage at digits of its axes, and `axis` is unset */
+  int digit_of[PROGRAM_AXES];       /* by own axis: the fused consumer's axis */
+  int64_t digit_step[PROGRAM_AXES]; /* by own axis: steps of the consumer's axis per step */
 };
 
 /* Search options. Both layouts are tried; the cheaper plan is used. */
 struct default_mode {
-  bool pack;                                   /* operands may be packed */
-  bool program_layout;                         /* intermediates keep the layout of the program */
+  bool pack;           /* operands may be packed */
+  bool program_layout; /* intermediates keep the layout of the program */
+  bool no_digits;      /* consumers that read digits of their axes are not fused */
   const struct default_constraint *constraint; /* or NULL */
   bool *
       layout_matters; /* set where the layout makes a difference, so that both are tried; or NULL */
@@ -325,13 +334,23 @@ int default_consumer_axis(const struct default_plan *plan, int i);
 /* Counts the loads of `tensor` in a consumer's expression, if each index of each is an axis. Sets axis[i], the tensor's
  * axis for axis i of the consumer. Returns -1 if a load is otherwise. */
 int default_loads_as_is(const struct program *p, int expr, int tensor, int *axis);
+/* default_digits.c: the consumer reads the stage at digits of its axes, each element once. Sets `digit_of` and
+ * `digit_step`. */
+bool default_reads_digits(const struct program *p, int consumer, int stage,
+                          struct default_plan *plan);
+/* Sets them for a consumer that reads whole axes: `axis` of its `count` axes is set. */
+void default_set_digits(struct default_plan *plan, int count);
+/* Own axes that are digits of the consumer's axis, slowest first. Returns how many. */
+int default_digits(const struct default_plan *plan, int rank, int axis, int *digits);
 /* The only stage that reads this one; -1 if there are none or several. */
 int default_only_consumer(const struct default_plans *plans, int stage);
 
 /* ---- default_nest.c: the loops of a stage, added to the end of a schedule ---- */
 
-/* What a level of the schedule stands for. Stages share a level where it means the same to both. */
+/* What a level of the schedule stands for. Stages share a level where it means the same to both. Two
+ * axes of one stage never do, even where a part of one is named like the other. */
 struct default_meaning {
+  int stage, axis; /* 1 + the stage whose loops it is last used in, and which of their axes it is */
   int64_t size;
   const char *dyn;      /* the axis that bounds it; NULL: a number does */
   enum level_tail tail; /* of its axis */

@@ -23,8 +23,8 @@ static struct chooser_row_tiles row_tiles_of(const struct chooser *c, int axis) 
   struct chooser_row_tiles many = {0}, *out = &many;
   if (rows <= DEFAULT_ROWS_REMEMBERED) out = &c->row_tiles[axis][rows];
   if (out->full > 0) return *out;
-  int64_t left = size % rows;
-  out->full = (double)((size - left) / rows);
+  int64_t left = size % rows, whole = size / rows;
+  out->full = (double)whole;
   out->remainder =
       left ? DEFAULT_REMAINDER + (1 - DEFAULT_REMAINDER) * (double)left / (double)rows : 0;
   return *out;
@@ -199,6 +199,19 @@ static bool exceeds_ways(const struct chooser *c, const struct default_load *l) 
   return unrolled ? lines >= ways : lines > ways;
 }
 
+/* The rows of an indirect load need more lines at once than their sets of L1 have ways: each step reads another
+ * element, so that none is read again soon. */
+static bool indirect_exceeds_sets(const struct chooser *c, const struct default_load *l) {
+  int64_t lines = 1, sets = 1;
+  for (uint32_t left = c->row_axes & chooser_load_of(c, l)->strided; left;) {
+    int i = chooser_pop_axis(&left);
+    int64_t along = chooser_sets_of(c->machine, chooser_load_of(c, l)->byte_step[i]);
+    lines *= c->now.rows[i];
+    if (along > sets) sets = along;
+  }
+  return l->indirect && lines > sets * machine_l1_ways(c->machine);
+}
+
 /* Cost factor of rows in cache lines of their own; highest where these lines share one set of
  * L1. */
 static double line_factor(const struct chooser *c, const struct default_load *l) {
@@ -207,7 +220,7 @@ static double line_factor(const struct chooser *c, const struct default_load *l)
   const struct chooser_load *load = chooser_load_of(c, l);
   for (uint32_t left = c->row_axes & load->strided; left;) {
     int64_t bytes = load->byte_step[chooser_pop_axis(&left)];
-    bool one_set = bytes % way == 0 && exceeds_ways(c, l);
+    bool one_set = (bytes % way == 0 && exceeds_ways(c, l)) || indirect_exceeds_sets(c, l);
     double more = one_set        ? DEFAULT_ROWS_IN_ONE_SET
                   : bytes >= way ? DEFAULT_ROWS_WAYS_APART
                                  : DEFAULT_ROWS_LINES_APART;
@@ -236,12 +249,13 @@ double chooser_line_bytes(const struct chooser *c, const struct default_load *l)
     int i = chooser_pop_axis(&left);
     int64_t steps = i == c->now.vector_axis ? c->now.steps : c->now.rows[i],
             step = load->byte_step[i];
-    if (step >= DEFAULT_CACHE_LINE)
+    if (step >= c->machine->line)
       lines *= (double)steps;
     else if (step)
       span += (steps - 1) * step;
   }
-  return lines * (double)(span / DEFAULT_CACHE_LINE + 1) * DEFAULT_CACHE_LINE;
+  int64_t run = span / c->machine->line + 1;
+  return lines * (double)(run * c->machine->line);
 }
 
 /* Measured with few registers only, for loads that stay_in_l1; see chooser_load. */
@@ -279,6 +293,16 @@ static double page_wait(const struct chooser *c, const struct default_load *l) {
   return wait > 0 && c->f->t->reductions == 1 ? wait / chooser_l1_reuse(c, l) : wait;
 }
 
+/* Addresses that a step computes for a non-affine load: one per row. Rows of an indirect load whose addresses differ by
+ * a constant share one, as pixels of `X[h, w+ind[k], c]` do. */
+static double address_count(const struct chooser *c, const struct default_load *l, double rows) {
+  if (!l->indirect || l->guarded & c->f->non_monotone) return rows;
+  double count = periods_of(c, l);
+  for (uint32_t left = c->row_axes & l->non_affine; left;)
+    count *= (double)c->now.rows[chooser_pop_axis(&left)];
+  return count;
+}
+
 /* Adds one load's port slots and gather cycles of a step. */
 static void add_access(struct chooser *c, const struct access *at, int load, double *ports,
                        double *gathered) {
@@ -312,7 +336,7 @@ static void add_access(struct chooser *c, const struct access *at, int load, dou
         *gathered += rows * lane->gather_cycles;
       }
   }
-  if (lane->non_affine) *gathered += rows;
+  if (lane->non_affine) *gathered += address_count(c, l, rows);
   if (waits) *gathered += page_wait(c, l);
 }
 
@@ -444,7 +468,7 @@ static double panel_rate(const struct chooser *c, int load) {
   if (c->now.packed >> load & 1 || page_cycles(c, l) == 0) return rate;
   for (int i = 0; i < c->f->t->rank; i++)
     if (l->stride[i] == 1) beside = i == c->now.vector_axis ? c->now.steps : c->now.rows[i];
-  int64_t lines = beside * chooser_bytes(c, l) / DEFAULT_CACHE_LINE;
+  int64_t lines = beside * chooser_bytes(c, l) / c->machine->line;
   if (lines >= DEFAULT_PAGE_LINES) return rate;
   return lines < 2 ? rate * DEFAULT_ONE_PAGE_LINE : rate * DEFAULT_FEW_PAGE_LINES;
 }
@@ -672,7 +696,7 @@ static double isolated_line_cycles(const struct chooser *c, const struct access 
     if (load->tensor_bytes <= (double)c->machine->l2 || has_adjacent_rows(c, load)) continue;
     double lines = chooser_line_bytes(c, l);
     int64_t line = load->beyond_l3 ? machine_memory_line(c->machine) : machine_l3_line(c->machine);
-    cycles += lines / DEFAULT_CACHE_LINE * (double)line / blocks_sharing_l1(c, at, lines);
+    cycles += lines / c->machine->line * (double)line / blocks_sharing_l1(c, at, lines);
   }
   return cycles;
 }

@@ -108,6 +108,15 @@ static bool is_packable_index(const struct default_facts *f, const struct affine
   return true;
 }
 
+/* The index depends on the value of a load. */
+static bool is_indirect(const struct program *p, int index) {
+  const struct px_node *n = &p->nodes.data[index];
+  if (n->op == PX_LOAD) return true;
+  for (int i = 0; i < PX_ARGS; i++)
+    if (n->arg[i] >= 0 && is_indirect(p, n->arg[i])) return true;
+  return false;
+}
+
 static void add_index(const struct default_facts *f, int index, int at, int64_t stride,
                       struct default_load *l) {
   const struct program *p = f->p;
@@ -151,11 +160,16 @@ static void add_load(struct walk *w, int node) {
   open_load(w->f, l);
   l->node = node;
   l->tensor = n->tensor;
+  l->indirect = false;
   l->packable = t->is_input;
   l->guarded = w->guarded;
   l->cold = w->cold;
   default_strides(t, &w->layout[n->tensor], stride);
-  for (int i = 0; i < t->rank; i++) add_index(w->f, p->indices.data[n->first + i], i, stride[i], l);
+  for (int i = 0; i < t->rank; i++) {
+    int index = p->indices.data[n->first + i];
+    add_index(w->f, index, i, stride[i], l);
+    l->indirect = l->indirect || (l->non_affine && is_indirect(p, index));
+  }
 }
 
 /* Axes in the index expressions of a condition, also those by which an index tensor is loaded. */
@@ -281,6 +295,7 @@ void default_facts(const struct program *p, int stage, const struct default_layo
   if (t->reducer != REDUCE_NONE && !is_product(p, t->body)) out->operations++;
   if (out->operations < 1) out->operations = 1;
   out->bounds_reduction = bounds_of(p, t);
+  out->bounded_share = out->bounds_reduction ? program_bounded_share(p, stage) : 1;
   for (int i = 0; i < t->rank; i++) out->points *= t->axes[i].size;
   for (int i = t->rank; i < t->rank + t->reductions; i++) out->reduction *= t->axes[i].size;
   default_strides(t, &layout[stage], out->out_stride);

@@ -40,17 +40,16 @@ static bool strides_by_pages(const struct chooser *c, const struct chooser_load 
 }
 
 /* Its rows begin at quarters of a cache line, so that few vectors cross a line. */
-static bool is_line_aligned(const struct default_facts *f, const struct default_load *l,
-                            int bytes) {
-  for (int i = 0; i < end_of(f); i++)
-    if (l->stride[i] != 1 && DEFAULT_LINE_PARTS * l->stride[i] * bytes % DEFAULT_CACHE_LINE)
+static bool is_line_aligned(const struct chooser *c, const struct default_load *l, int bytes) {
+  for (int i = 0; i < end_of(c->f); i++)
+    if (l->stride[i] != 1 && DEFAULT_LINE_PARTS * l->stride[i] * bytes % c->machine->line)
       return false;
   return true;
 }
 
 int64_t chooser_sets_of(const struct machine *machine, int64_t pitch) {
-  int64_t sets = machine_l1_way(machine) / DEFAULT_CACHE_LINE, step = pitch / DEFAULT_CACHE_LINE;
-  if (pitch % DEFAULT_CACHE_LINE) return sets;
+  int64_t sets = machine_l1_way(machine) / machine->line, step = pitch / machine->line;
+  if (pitch % machine->line) return sets;
   while (sets > 1 && step % 2 == 0) {
     sets /= 2;
     step /= 2;
@@ -64,19 +63,20 @@ static bool exceeds_sets(const struct chooser *c, const struct chooser_load *loa
   for (int i = f->t->rank; i < end_of(f); i++) {
     int64_t pitch = load->byte_step[i];
     int64_t lines = chooser_sets_of(c->machine, pitch) * machine_l1_ways(c->machine);
-    if (pitch >= DEFAULT_CACHE_LINE && f->t->axes[i].size > lines) return true;
+    if (pitch >= c->machine->line && f->t->axes[i].size > lines) return true;
   }
   return false;
 }
 
 /* Runs of lines that the reduction reads for one element, and the span of a run: see
  * chooser_line_bytes. */
-static void find_lines(const struct default_facts *f, struct chooser_load *out) {
+static void find_lines(const struct chooser *c, struct chooser_load *out) {
+  const struct default_facts *f = c->f;
   out->line_runs = 1;
   out->span = 0;
   for (int i = f->t->rank; i < end_of(f); i++) {
     int64_t steps = f->t->axes[i].size;
-    if (out->byte_step[i] >= DEFAULT_CACHE_LINE)
+    if (out->byte_step[i] >= c->machine->line)
       out->line_runs *= (double)steps;
     else if (out->byte_step[i])
       out->span += (steps - 1) * out->byte_step[i];
@@ -88,9 +88,9 @@ static void find_lines(const struct default_facts *f, struct chooser_load *out) 
 static bool has_isolated_lines(const struct chooser *c, const struct chooser_load *load) {
   const struct default_facts *f = c->f;
   int64_t near = machine_prefetch_stride(c->machine);
-  if (load->span >= 2 * DEFAULT_CACHE_LINE) return false;
+  if (load->span >= 2 * c->machine->line) return false;
   for (int i = f->t->rank; i < end_of(f); i++)
-    if (load->byte_step[i] >= DEFAULT_CACHE_LINE && load->byte_step[i] < near &&
+    if (load->byte_step[i] >= c->machine->line && load->byte_step[i] < near &&
         f->t->axes[i].size > 1)
       return false;
   return true;
@@ -114,18 +114,18 @@ static void find_load(const struct chooser *c, const struct default_load *l,
     if (!depends && t->axes[i].size > 1) out->invariant |= 1u << i;
     find_window(f, l, i, out);
   }
-  find_lines(f, out);
+  find_lines(c, out);
   out->crosses_pages = strides_by_pages(c, out);
   out->isolated_lines = has_isolated_lines(c, out);
   out->stays_in_l1 =
-      chooser_has_few_registers(c) && is_line_aligned(f, l, out->bytes) && !exceeds_sets(c, out);
+      chooser_has_few_registers(c) && is_line_aligned(c, l, out->bytes) && !exceeds_sets(c, out);
 }
 
 /* ---- the stage ---- */
 
 /* Terms per element. */
 static double average_terms(const struct default_facts *f) {
-  double steps = f->reduction > 1 ? (double)f->reduction : 1;
+  double steps = f->reduction > 1 ? (double)f->reduction * f->bounded_share : 1;
   for (int i = f->t->rank; i < end_of(f); i++)
     if (f->period[i]) steps /= (double)f->period[i];
   return steps;
@@ -133,7 +133,7 @@ static double average_terms(const struct default_facts *f) {
 
 /* A lower bound of the terms of all elements; 0 where periods select them. */
 static double least_terms(const struct default_facts *f) {
-  double count = (double)f->points * (double)f->reduction * DEFAULT_ROUNDING;
+  double count = (double)f->points * (double)f->reduction * f->bounded_share * DEFAULT_ROUNDING;
   for (int i = 0; i < f->t->rank; i++) count *= f->inside_share[i];
   return f->periodic ? 0 : count;
 }

@@ -1,10 +1,16 @@
-/* Materialise non-affine or guarded operands of a reduction in a buffer; transpose element-wise stages that
- * a tile would gather from. Each edit is kept only where the formula predicts fewer cycles.
+/* Materialise non-affine or guarded operands of a reduction in a buffer, and values that adjacent elements share;
+ * transpose element-wise stages that a tile would gather from. Each edit is kept only where the formula predicts fewer
+ * cycles.
  *
  *     Y[h] = (if 1 <= h+k && h+k < 9 then X[h+k-1] else 0) * W[k] // sum k:3
  *
  *     X_m[h:10] = if 1 <= h && h < 9 then X[h-1] else 0
  *     Y[h] = X_m[h+k] * W[k] // sum k:3
+ *
+ *     Y[h, c] = X[h, c] - M[c/3]
+ *
+ *     M_m[c:96] = M[c/3]
+ *     Y[h, c] = X[h, c] - M_m[c]
  */
 #include "autoschedule/default_editor.h"
 #include "cost/policy.h"
@@ -28,35 +34,60 @@ static const struct default_load *load_at(const struct default_facts *f, int nod
   return NULL;
 }
 
-/* The load is non-affine or guarded along an own axis, and its elements are used several times. */
-static bool is_worth_buffer(const struct default_facts *f, const struct default_load *l) {
+/* Times that the stage uses each element of the load. */
+static double uses_per_element(const struct default_facts *f, const struct default_load *l) {
   double elements = 1;
-  uint32_t own = (1u << f->t->rank) - 1;
-  if (f->p->tensors.data[l->tensor].dtype == PROGRAM_I32 || !(l->non_affine | l->guarded))
-    return false;
-  if (!((l->non_affine | l->guarded) & own)) return false;
   for (int i = 0; i < f->t->rank + f->t->reductions; i++)
     if ((l->depends_on | l->guarded) >> i & 1) elements *= (double)f->t->axes[i].size;
-  double times = (double)f->points * (double)f->reduction / elements;
-  return times >= DEFAULT_BUFFER_USES || f->reduction >= DEFAULT_BUFFER_USES;
+  return (double)f->points * (double)f->reduction / elements;
+}
+
+/* Each element is that of some adjacent steps of an own axis, no multiple of a vector, as the mean of a group is that of
+ * its channels, and is used often: with an element for each step, vectors can run along the axis. */
+static bool is_worth_repeating(const struct default_facts *f, const struct default_load *l,
+                               int lanes) {
+  bool repeats = false;
+  for (int i = 0; i < f->t->rank; i++) repeats = repeats || (l->block[i] % lanes && !l->stride[i]);
+  return repeats && !l->guarded && uses_per_element(f, l) >= DEFAULT_HOIST_USES;
+}
+
+/* The load is non-affine or guarded along an own axis, and its elements are used several times. */
+static bool is_worth_buffer(const struct default_facts *f, const struct default_load *l,
+                            int lanes) {
+  uint32_t own = (1u << f->t->rank) - 1;
+  if (f->p->tensors.data[l->tensor].dtype == PROGRAM_I32) return false;
+  if (is_worth_repeating(f, l, lanes)) return true;
+  if (!f->t->reductions || !((l->non_affine | l->guarded) & own)) return false;
+  return uses_per_element(f, l) >= DEFAULT_BUFFER_USES || f->reduction >= DEFAULT_BUFFER_USES;
 }
 
 /* The outermost expression with one load and index conditions alone that is worth a buffer, after `skip` others; -1. */
-static int find_operand(const struct default_facts *f, int expr, int *skip) {
+static int find_operand(const struct default_facts *f, int expr, int lanes, int *skip) {
   const struct px_node *n = &f->p->nodes.data[expr];
   int load = n->sort == PX_VALUE ? guarded_load(f->p, expr) : -1;
   const struct default_load *l = load >= 0 ? load_at(f, load) : NULL;
-  if (l) return is_worth_buffer(f, l) && (*skip)-- == 0 ? expr : -1;
+  if (l) return is_worth_buffer(f, l, lanes) && (*skip)-- == 0 ? expr : -1;
   if (n->op == PX_LOAD || n->sort == PX_INDEX) return -1;
   for (int i = 0; i < PX_ARGS; i++) {
-    int found = n->arg[i] >= 0 ? find_operand(f, n->arg[i], skip) : -1;
+    int found = n->arg[i] >= 0 ? find_operand(f, n->arg[i], lanes, skip) : -1;
     if (found >= 0) return found;
   }
   return -1;
 }
 
+/* The buffer is not worth its memory traffic. */
+static bool is_too_large(struct editor *e, int stage, int load, int64_t elements) {
+  const struct program *p = program_of(e);
+  struct default_facts f;
+  if (elements <= DEFAULT_BUFFER_GROWTH * program_elements(p, p->nodes.data[load].tensor))
+    return false;
+  default_facts(p, stage, editor_plans(e)->layout, &f);
+  const struct default_load *l = load_at(&f, load);
+  return !l || !is_worth_repeating(&f, l, default_lanes(f.t, e->machine));
+}
+
 /* The program with the operand in a stage of its own; NULL if that is illegal or too large. */
-static struct program *materialized(const struct editor *e, int stage, int node) {
+static struct program *materialized(struct editor *e, int stage, int node) {
   const struct program *p = program_of(e);
   char name[PROGRAM_NAME];
   canvas_context ctx;
@@ -64,9 +95,7 @@ static struct program *materialized(const struct editor *e, int stage, int node)
   int load = guarded_load(p, node);
   editor_name(p, p->tensors.data[p->nodes.data[load].tensor].name, "_m", name);
   if (program_outline(&ctx, p, stage, node, name, &out) != CANVAS_OK) return NULL;
-  int64_t elements = program_elements(out, program_find(out, name));
-  if (elements <= DEFAULT_BUFFER_GROWTH * program_elements(p, p->nodes.data[load].tensor))
-    return out;
+  if (!is_too_large(e, stage, load, program_elements(out, program_find(out, name)))) return out;
   program_free(out);
   return NULL;
 }
@@ -79,9 +108,10 @@ static bool next_operand(struct editor *e, int *stage, int *node) {
   *node = -1;
   for (int i = 0; i < p->tensors.count && *node < 0; i++) {
     struct default_facts f;
-    if (all->plan[i].kind == DEFAULT_UNUSED || !p->tensors.data[i].reductions) continue;
+    if (all->plan[i].kind == DEFAULT_UNUSED) continue;
     default_facts(p, i, all->layout, &f);
-    if (!f.bounds_reduction && !f.truncated) *node = find_operand(&f, f.t->body, &skip);
+    int lanes = default_lanes(f.t, e->machine);
+    if (!f.bounds_reduction && !f.truncated) *node = find_operand(&f, f.t->body, lanes, &skip);
     *stage = i;
   }
   return *node >= 0;
@@ -102,20 +132,25 @@ bool editor_materialize(struct editor *e) {
 
 /* ---- layouts of element-wise stages ---- */
 
+/* The tile gathers the load, or has no vectors because it would. */
+static bool is_gathered(const struct default_load *l, int vector_axis) {
+  if (vector_axis < 0) return l->depends_on;
+  return l->depends_on >> vector_axis & 1 &&
+         (l->non_affine >> vector_axis & 1 || l->stride[vector_axis] != 1);
+}
+
 /* An element-wise stage from which the tile gathers, as it is not contiguous along the vector axis; -1. */
 static int gathered_stage(const struct default_plans *all, int stage) {
   const struct default_plan *plan = &all->plan[stage];
-  int v = plan->tile.vector_axis;
   struct default_facts f;
   if (plan->kind != DEFAULT_TILED && plan->kind != DEFAULT_FUSED_PRODUCER) return -1;
-  if (!all->p->tensors.data[stage].reductions || v < 0) return -1;
+  if (!all->p->tensors.data[stage].reductions) return -1;
   default_facts(all->p, stage, all->layout, &f);
   for (int i = 0; i < f.loads; i++) {
     const struct default_load *l = &f.load[i];
     const struct program_tensor *t = &all->p->tensors.data[l->tensor];
     bool element_wise = !t->is_input && !t->reductions && !is_output(all->p, l->tensor);
-    if (element_wise && l->depends_on >> v & 1 && (l->non_affine >> v & 1 || l->stride[v] != 1))
-      return l->tensor;
+    if (element_wise && is_gathered(l, plan->tile.vector_axis)) return l->tensor;
   }
   return -1;
 }

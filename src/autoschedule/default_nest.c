@@ -28,6 +28,7 @@ enum {
 /* ---- levels, named AXIS, or STAGE_AXIS, or that with as many _ as make it unique ---- */
 
 static bool is_same_meaning(struct default_meaning a, struct default_meaning b) {
+  if (a.stage == b.stage && a.axis != b.axis) return false;
   if (a.size != b.size || a.tail != b.tail || a.open != b.open || !a.dyn != !b.dyn) return false;
   if (a.shared != b.shared) return false;
   return !a.dyn || strcmp(a.dyn, b.dyn) == 0;
@@ -37,9 +38,13 @@ static bool is_same_meaning(struct default_meaning a, struct default_meaning b) 
 static int level_with_meaning(struct default_maker *m, const char *name,
                               struct default_meaning meaning) {
   int level = schedule_find_level(m->s, name);
-  if (level >= 0) return is_same_meaning(m->meanings.data[level], meaning) ? level : -1;
-  level = schedule_level(m->s, name);
-  VEC_PUSH(&m->meanings, meaning);
+  if (level < 0) {
+    level = schedule_level(m->s, name);
+    VEC_PUSH(&m->meanings, meaning);
+  } else if (!is_same_meaning(m->meanings.data[level], meaning)) {
+    return -1;
+  }
+  m->meanings.data[level] = meaning;
   return level;
 }
 
@@ -70,8 +75,10 @@ static const char *bounding_axis(const struct default_maker *m, const struct pro
 int default_axis_level(struct default_maker *m, const struct program_tensor *t, int axis) {
   const struct program_axis *a = &t->axes[axis];
   const char *dyn = bounding_axis(m, t, axis);
-  int level = default_level(m, t->name, a->name,
-                            (struct default_meaning){a->size, dyn, TAIL_NONE, 0, false});
+  int stage = (int)(t - m->p->tensors.data);
+  int level = default_level(
+      m, t->name, a->name,
+      (struct default_meaning){.stage = 1 + stage, .axis = axis, .size = a->size, .dyn = dyn});
   if (!dyn) return level;
   m->s->levels.data[level].kind = EXTENT_DYN;
   m->s->levels.data[level].dyn = arena_strndup(&m->s->arena, dyn, strlen(dyn));
@@ -112,6 +119,7 @@ struct nest {
   struct default_maker *m;
   const struct default_facts *f;
   const struct default_tile *tile;
+  const struct default_plan *plan;
   int transposed;     /* the axis whose rows are the consumer's vector axis; -1: none */
   bool k_blocks_open; /* the loop over K-blocks is written */
   int panel_loop;     /* node of the loop over the vector axis outside the tile; 0: none */
@@ -143,8 +151,10 @@ static int part_level(struct nest *n, int axis, const char *ending, int64_t size
   char name[PROGRAM_NAME + ENDING_BYTES];
   snprintf(name, sizeof name, "%s%s", n->f->t->axes[axis].name, ending);
   int open = n->tile->symbolic ? 1 + n->f->stage : 0;
-  int level = default_level(n->m, n->f->t->name, name,
-                            (struct default_meaning){.size = size, .tail = tail, .open = open});
+  int level = default_level(
+      n->m, n->f->t->name, name,
+      (struct default_meaning){
+          .stage = 1 + n->f->stage, .axis = axis, .size = size, .tail = tail, .open = open});
   if (!stated) return level;
   n->m->s->levels.data[level].kind = EXTENT_INT;
   n->m->s->levels.data[level].extent = size;
@@ -187,6 +197,13 @@ static enum level_tail vector_tail(const struct nest *n) {
   return n->tile->peeled ? TAIL_PEEL : TAIL_MASK;
 }
 
+/* The axis has one step, which the consumer adds up, inside of its own axes. */
+static bool is_added_up(const struct nest *n, int axis) {
+  const struct default_plan *plan = n->plan;
+  if (!plan || plan->consumer < 0 || !plan->digits) return false;
+  return plan->digit_of[axis] >= n->m->p->tensors.data[plan->consumer].rank;
+}
+
 /* Every axis, without cache blocks and K-blocks. */
 static void split_axes(struct nest *n) {
   for (int i = 0; i < n->f->t->rank; i++) {
@@ -198,6 +215,8 @@ static void split_axes(struct nest *n) {
     n->parts[i] = i == n->tile->vector_axis ? split(n, i, n->tile->steps, vector_tail(n), "_v")
                                             : split(n, i, inner_steps(n, i), rows_tail(n, i), "_i");
     if (has_phases(n, i)) n->parts[i] = (struct parts){n->parts[i].outer, n->parts[i].inner, -1};
+    if (is_added_up(n, i))
+      n->parts[i] = (struct parts){-1, -1, default_axis_level(n->m, n->f->t, i)};
   }
   for (int i = n->f->t->rank; i < n->f->t->rank + n->f->t->reductions; i++)
     n->parts[i] = n->tile->phases && n->f->period[i]
@@ -359,7 +378,7 @@ static int prefetch_steps(const struct nest *n, int reduction) {
     const struct default_load *l = &n->f->load[i];
     int64_t size = program_dtype_bytes(n->f->p->tensors.data[l->tensor].dtype);
     if (l->stride[n->tile->vector_axis] != 1 || l->non_affine) continue;
-    if (l->stride[reduction] * size < DEFAULT_PANEL_STEP_BYTES) continue;
+    if (l->stride[reduction] * size < machine->line) continue;
     bytes += (double)(program_elements(n->f->p, l->tensor) * size);
     step_bytes += n->tile->steps * size;
   }
@@ -495,23 +514,41 @@ static int add_consumer_loops(struct nest *n, int node, bool gathered) {
   return schedule_add_loop(n->m->s, node, n->parts[n->transposed].inner, LOOP_VEC);
 }
 
+/* A consumer's axis: the levels of each of its digits. */
+static void add_digits(struct nest *n, int leaf, const char *name, const int *digits, int count) {
+  struct schedule_axis *a = schedule_add_axis(n->m->s, leaf, name);
+  for (int i = 0; i < count; i++) {
+    const struct parts *p = &n->parts[digits[i]];
+    if (p->outermost >= 0) a->level[a->count++] = p->outermost;
+    if (p->outer >= 0) a->level[a->count++] = p->outer;
+    if (p->inner >= 0) a->level[a->count++] = p->inner;
+  }
+}
+
 static void add_consumer(struct nest *n, int node, const struct default_plan *plan) {
   const struct program_tensor *t = &n->m->p->tensors.data[plan->consumer];
   struct parts parts[PROGRAM_AXES];
   int leaf = schedule_add_leaf(n->m->s, add_consumer_loops(n, node, plan->gathered), t->name);
   for (int i = 0; i < t->rank + t->reductions; i++) {
-    parts[i] = n->parts[plan->axis[i]];
-    add_axis(n->m, leaf, t->axes[i].name, parts[i]);
+    int digits[PROGRAM_AXES], count = default_digits(plan, n->f->t->rank, i, digits);
+    parts[i] = n->parts[digits[0]];
+    if (count == 1)
+      add_axis(n->m, leaf, t->axes[i].name, parts[i]);
+    else
+      add_digits(n, leaf, t->axes[i].name, digits, count);
   }
   n->m->s->nodes.data[leaf].leaf.reductions = t->reductions;
-  add_layout(n->m, leaf, plan->consumer, parts);
+  if (!plan->digits) add_layout(n->m, leaf, plan->consumer, parts);
 }
 
 void default_tiled_nest(struct default_maker *m, const struct default_facts *f,
                         const struct default_plan *plan) {
   const struct default_tile *tile = &plan->tile;
-  struct nest n = {
-      .m = m, .f = f, .tile = tile, .transposed = plan->gathered ? plan->transposed : -1};
+  struct nest n = {.m = m,
+                   .f = f,
+                   .tile = tile,
+                   .plan = plan,
+                   .transposed = plan->gathered ? plan->transposed : -1};
   const struct program_tensor *t = f->t;
   split_axes(&n);
   if (tile->k_block) split_k_blocks(&n);

@@ -9,9 +9,9 @@
  *             @Y = {row0}/r, {Y_o, Y_v}/c
  *
  * A short row is one masked vector loop. Here the schedule is one of the whole program, for
- * programs that consist of such rows only; the formula of default_cycles.c has no part in it. These
- * programs get no partial sums (default_program.c): those of odd rows have a guarded part and a sum
- * across the lanes.
+ * programs that consist of such rows only. The formula of default_cycles.c decides about products
+ * alone, which may be faster as register tiles. Odd rows get no partial sums (default_program.c):
+ * those have a guarded part and a sum across the lanes.
  */
 #include <stdlib.h>
 
@@ -45,6 +45,14 @@ static struct rows rows_open(const struct program *p, const struct machine *mach
   return r;
 }
 
+/* A product whose rows share loads is predicted to be faster as a register tile, with packing. */
+static bool is_faster_tiled(const struct rows *r, const struct default_facts *f) {
+  struct default_tile tile;
+  struct default_options options = {.pack = true, .lanes = -1, .split = true};
+  default_choose_tile(f, r->machine, options, &tile);
+  return tile.cycles < DEFAULT_ODD_TILED * default_horizontal_cycles(f, r->machine, r->count);
+}
+
 /* A stage along an odd row of a length for which this schedule is the better one. */
 static bool pays(const struct rows *r, const struct default_facts *f) {
   int64_t size = f->t->axes[r->count].size, lanes = default_lanes(f->t, r->machine);
@@ -56,7 +64,7 @@ static bool pays(const struct rows *r, const struct default_facts *f) {
     return false;
   if (functions && DEFAULT_ODD_WASTE * waste > size) return false;
   bool shared = f->t->reductions && default_rows_share(f);
-  return !shared || size < DEFAULT_ODD_SHARED * lanes;
+  return !shared || (size < DEFAULT_ODD_SHARED * lanes && !is_faster_tiled(r, f));
 }
 
 /* The stage has the rows' axes, and either no further axis or one, along which its loads are

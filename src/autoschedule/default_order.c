@@ -233,9 +233,11 @@ static bool is_batch_axis(const struct chooser *c, int axis) {
 
 /* What decides the order of own axes. */
 struct own_axes {
-  int block;         /* the axis of the outermost cache block; -1 */
-  int last;          /* the axis that stays innermost; -1 */
-  uint32_t buffered; /* axes shared with a buffered producer */
+  int block;          /* the axis of the outermost cache block; -1 */
+  int last;           /* the axis that stays innermost; -1 */
+  uint32_t buffered;  /* axes shared with a buffered producer */
+  uint32_t bounds;    /* axes that bound a reduction */
+  bool bounds_inside; /* their loops are inside of those over rows */
   enum chooser_windows windows;
 };
 
@@ -260,7 +262,7 @@ static bool is_in_round(struct chooser *c, const struct own_axes *own, int axis,
   switch (round) {
     case ROUND_BUFFERED: return own->buffered >> axis & 1 && axis != v && axis != own->block;
     case ROUND_BUFFERED_BLOCK: return own->buffered && axis == own->block;
-    case ROUND_BOUNDS: return c->f->bounds_reduction >> axis & 1;
+    case ROUND_BOUNDS: return own->bounds >> axis & 1 && !own->bounds_inside;
     case ROUND_BATCH: return is_batch_axis(c, axis);
     case ROUND_AROUND_BLOCKS:
       return is_around_blocks(c, axis, own->block) || is_around_windows(c, axis, own->windows);
@@ -268,16 +270,28 @@ static bool is_in_round(struct chooser *c, const struct own_axes *own, int axis,
       return axis == own->block || (c->best.bands && axis != v && axis < own->block);
     case ROUND_BANDS: return c->best.bands && axis == v;
     case ROUND_STRIPS: return is_strip(c, axis, own->windows);
-    case ROUND_ROWS: return axis != v && axis != own->last;
+    case ROUND_ROWS: return axis != v && axis != own->last && !(own->bounds >> axis & 1);
     case ROUND_VECTORS: return axis != own->last;
     default: return true;
   }
+}
+
+/* Each step of an axis that bounds a reduction has a panel of its own, as rows of blocks. Outermost, each panel is
+ * loaded once, and all rows for each of them; inside of the rows, all panels are loaded for each tile of rows, which
+ * pays if L2 holds them, but not the rows. */
+static bool are_bounds_inside(const struct chooser *c) {
+  double panels, rows, half = (double)c->machine->l2 / 2;
+  if (c->best.vector_axis < 0 || c->options.constraint) return false;
+  operand_bytes(c, &panels, &rows);
+  return panels <= half && rows > half;
 }
 
 /* Each own axis takes its place in the first round that wants it. */
 static void order_own(struct chooser *c) {
   struct own_axes own = {.block = outermost_block_axis(c)};
   own.windows = windows_of(c);
+  own.bounds = c->f->bounds_reduction;
+  own.bounds_inside = own.bounds && are_bounds_inside(c);
   own.buffered = own.block >= 0 ? buffered_axes(c) : 0;
   int written = c->f->t->rank ? c->f->order[c->f->t->rank - 1] : -1;
   own.last = c->best.rolled && !(c->best.rolled >> written & 1) ? written : gather_axis(c);
@@ -291,6 +305,11 @@ static void order_own(struct chooser *c) {
     }
 }
 
+/* Elements of a cache line that a copy reads or writes at once: counted as f32 in all types. */
+static int64_t line_elements(const struct chooser *c) {
+  return c->machine->line / program_dtype_bytes(PROGRAM_F32);
+}
+
 /* Cycles that are lost by reading the load as it is, and not from panels: each step of the
  * innermost reduction finds a line on another page, for every tile of rows. */
 static double page_crossing_cycles(const struct chooser *c, const struct default_load *l) {
@@ -301,7 +320,7 @@ static double page_crossing_cycles(const struct chooser *c, const struct default
     return 0;
   struct chooser best = chooser_of_best(c);
   double tiles = 1 / chooser_l1_reuse(&best, l);
-  double lines = (double)program_elements(c->f->p, l->tensor) / DEFAULT_LINE_ELEMENTS;
+  double lines = (double)program_elements(c->f->p, l->tensor) / (double)line_elements(c);
   for (int i = 0; i < c->f->t->rank; i++)
     if (i != v && !(l->depends_on >> i & 1))
       tiles *= (double)up(c->f->t->axes[i].size, c->best.rows[i]);
@@ -452,10 +471,10 @@ static void unroll_copy(struct chooser *c, int last) {
 }
 
 /* Elements of a cache line, or the largest divisor of the axis above half of one. */
-static int64_t line_rows(int64_t size) {
-  int64_t rows = size < DEFAULT_LINE_ELEMENTS ? size : DEFAULT_LINE_ELEMENTS;
-  while (size % rows && rows > DEFAULT_LINE_ELEMENTS / 2) rows--;
-  return size % rows ? DEFAULT_LINE_ELEMENTS : rows;
+static int64_t line_rows(const struct chooser *c, int64_t size) {
+  int64_t line = line_elements(c), rows = size < line ? size : line;
+  while (size % rows && rows > line / 2) rows--;
+  return size % rows ? line : rows;
 }
 
 /* So many lines, `stride` elements apart (not 0), are more than the ways of their L1 sets. */
@@ -470,7 +489,7 @@ static bool writes_evict(const struct chooser *c, int axis, int64_t lines) {
 
 /* Input lines that are read element by element are evicted before they are complete. */
 static bool reads_evict(const struct chooser *c, int from, int last) {
-  int64_t lines = line_rows(c->f->t->axes[last].size);
+  int64_t lines = line_rows(c, c->f->t->axes[last].size);
   for (int i = 0; i < c->f->loads; i++) {
     const struct default_load *l = &c->f->load[i];
     if (l->stride[from] != 1 || !l->stride[last]) continue;
@@ -483,8 +502,8 @@ static bool reads_evict(const struct chooser *c, int from, int last) {
  * output lines stay in L1, or input lines would not either. Otherwise `last`, along which it
  * writes, unless that has less than half of a line. */
 static int copy_block_axis(const struct chooser *c, int from, int last) {
-  if (line_rows(c->f->t->axes[last].size) < DEFAULT_LINE_ELEMENTS / 2) return from;
-  if (!writes_evict(c, from, line_rows(c->f->t->axes[from].size))) return from;
+  if (line_rows(c, c->f->t->axes[last].size) < line_elements(c) / 2) return from;
+  if (!writes_evict(c, from, line_rows(c, c->f->t->axes[from].size))) return from;
   return reads_evict(c, from, last) ? from : last;
 }
 
@@ -495,7 +514,8 @@ static int copy_read_axis(const struct chooser *c, int last) {
   int v = c->best.vector_axis, from = gather_axis(c);
   if (from >= 0 || v < 0 || c->f->out_stride[v] == 1 || c->f->t->axes[v].size < DEFAULT_COPY_LANES)
     return from;
-  return writes_evict(c, v, line_rows(c->f->t->axes[v].size)) ? contiguous_read_axis(c, last) : -1;
+  return writes_evict(c, v, line_rows(c, c->f->t->axes[v].size)) ? contiguous_read_axis(c, last)
+                                                                 : -1;
 }
 
 /* An element-wise stage that reads along one axis and writes along another, element by element: a
@@ -518,7 +538,7 @@ static void block_copy(struct chooser *c) {
   c->best.steps = 1;
   c->best.masked = c->best.peeled = false;
   for (int i = 0; i < f->t->rank; i++) c->best.rows[i] = 1;
-  c->best.rows[block] = line_rows(f->t->axes[block].size);
+  c->best.rows[block] = line_rows(c, f->t->axes[block].size);
   c->best.rolled = 1u << block;
 }
 
@@ -546,10 +566,11 @@ static bool has_registers(const struct chooser *c, int64_t vectors) {
   return vectors * DEFAULT_STREAMED_PANELS + vectors + 1 <= c->machine->registers;
 }
 
-/* Panels of so many vectors can be streamed side by side. */
+/* Panels of so many vectors can be streamed side by side. An axis shorter than a vector is one
+ * panel. */
 static bool can_stream(const struct chooser *c, int64_t vectors) {
   int64_t tiles = c->f->t->axes[c->best.vector_axis].size / (vectors * c->lanes);
-  return tiles % DEFAULT_STREAMED_PANELS == 0 && has_registers(c, vectors);
+  return tiles > 0 && tiles % DEFAULT_STREAMED_PANELS == 0 && has_registers(c, vectors);
 }
 
 /* Weights that can become panels of as many lanes as the tile has. */

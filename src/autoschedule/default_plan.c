@@ -8,6 +8,7 @@
 #include "autoschedule/default.h"
 #include "autoschedule/default_chooser.h"
 #include "cost/policy.h"
+#include "program/program_cost.h"
 #include "program/program_facts.h"
 
 /* ---- live stages ---- */
@@ -76,23 +77,43 @@ static bool share_same_loops(const struct default_plans *all, int stage, int con
   return true;
 }
 
-/* The only consumer, if it is element-wise (or only adds up partial sums) and can be fused; -1 otherwise. */
-static int fusible_consumer(const struct default_plans *all, int stage, int *axis) {
+/* The consumer reads whole axes of the stage: sets plan->axis. */
+static bool reads_axes(const struct default_plans *all, int stage, int consumer,
+                       struct default_plan *plan) {
+  const struct program *p = all->p;
+  const struct program_tensor *t = &p->tensors.data[stage], *r = &p->tensors.data[consumer];
+  if (r->rank + r->reductions != t->rank) return false;
+  memset(plan->axis, -1, sizeof plan->axis);
+  if (default_loads_as_is(p, r->body, stage, plan->axis) < 1) return false;
+  for (int i = 0; i < t->rank; i++) {
+    int axis = plan->axis[i];
+    if (axis < 0 || r->axes[i].size != t->axes[axis].size || r->axes[i].low >= 0) return false;
+  }
+  default_set_digits(plan, t->rank);
+  return true;
+}
+
+/* The only consumer, if it is element-wise (or only adds up partial sums) and can be fused; -1 otherwise. Sets axes
+ * and digits of the plan. */
+static int fusible_consumer(const struct default_plans *all, int stage, struct default_plan *plan) {
   const struct program *p = all->p;
   const struct program_tensor *t = &p->tensors.data[stage];
   int consumer = is_output(p, stage) ? -1 : default_only_consumer(all, stage);
   if (consumer < 0) return -1;
   const struct program_tensor *r = &p->tensors.data[consumer];
-  if (r->rank + r->reductions != t->rank || r->reductions > 1) return -1;
+  if (r->reductions > 1) return -1;
   if (all->plan[consumer].kind == DEFAULT_FUSED_CONSUMER) return -1;
   if (r->reductions && p->nodes.data[r->body].op != PX_LOAD)
     return -1; /* it may reduce only to add up partial sums */
   if ((r->dtype == PROGRAM_F64) != (t->dtype == PROGRAM_F64)) return -1;
-  memset(axis, -1, PROGRAM_AXES * sizeof *axis);
-  if (default_loads_as_is(p, r->body, stage, axis) < 1) return -1;
-  for (int i = 0; i < t->rank; i++)
-    if (axis[i] < 0 || r->axes[i].size != t->axes[axis[i]].size || r->axes[i].low >= 0) return -1;
-  return share_same_loops(all, stage, consumer, axis) ? consumer : -1;
+  plan->digits = false;
+  if (reads_axes(all, stage, consumer, plan))
+    return share_same_loops(all, stage, consumer, plan->axis) ? consumer : -1;
+  if (all->mode.no_digits || all->mode.constraint || all->shared[stage].group ||
+      all->shared[consumer].group)
+    return -1;
+  plan->digits = default_reads_digits(p, consumer, stage, plan);
+  return plan->digits ? consumer : -1;
 }
 
 /* ---- layouts ---- */
@@ -220,7 +241,8 @@ static bool set_out_strides(struct default_plans *all, struct default_facts *f,
   if (!is_output(all->p, to) && !keeps_program_layout(all, to)) return true;
   if (plan->consumer < 0) return false;
   default_strides(&all->p->tensors.data[to], &all->layout[to], stride);
-  for (int i = 0; i < f->t->rank; i++) f->out_stride[plan->axis[i]] = stride[i];
+  for (int i = 0; i < f->t->rank; i++)
+    f->out_stride[i] = stride[plan->digit_of[i]] * plan->digit_step[i];
   return false;
 }
 
@@ -241,14 +263,16 @@ static bool fit_registers(const struct default_plans *all, const struct default_
 }
 
 /* Axes of the tile along which its consumer has non-affine loads. */
-static uint32_t non_affine_axes(const struct default_plans *all, const struct default_plan *plan) {
+static uint32_t non_affine_axes(const struct default_plans *all, int stage) {
+  const struct default_plan *plan = &all->plan[stage];
   struct default_facts f;
   uint32_t axes = 0;
   if (plan->consumer < 0) return 0;
   default_facts(all->p, plan->consumer, all->layout, &f);
+  int rank = all->p->tensors.data[stage].rank;
   for (int i = 0; i < f.loads; i++)
-    for (int j = 0; j < f.t->rank; j++)
-      if (f.load[i].non_affine >> j & 1) axes |= 1u << plan->axis[j];
+    for (int j = 0; j < rank && f.load[i].tensor != stage; j++)
+      if (f.load[i].non_affine >> plan->digit_of[j] & 1) axes |= 1u << j;
   return axes;
 }
 
@@ -280,9 +304,10 @@ static void choose_tile(struct default_plans *all, struct default_facts *f,
   default_strides(f->t, &all->layout[stage],
                   f->out_stride); /* a choice before this one may have set others */
   bool fuses = f->t->reductions && !choice.alone;
-  plan->consumer = fuses ? fusible_consumer(all, stage, plan->axis) : -1;
+  plan->consumer = fuses ? fusible_consumer(all, stage, plan) : -1;
   bool free_layout = set_out_strides(all, f, plan), adds_up = false;
-  if (plan->consumer >= 0) adds_up = all->p->tensors.data[plan->consumer].reductions > 0;
+  if (plan->consumer >= 0 && !plan->digits)
+    adds_up = all->p->tensors.data[plan->consumer].reductions > 0;
   int vector_axis = adds_up ? plan->axis[f->t->rank - 1] : -1;
   if (adds_up && !fit_registers(all, f, vector_axis)) {
     plan->consumer = vector_axis = -1;
@@ -293,7 +318,7 @@ static void choose_tile(struct default_plans *all, struct default_facts *f,
   uint32_t outside = shared_axes(all, stage);
   bool k_blocking =
       choice.k_block && !adds_up && !all->mode.constraint && !outside && default_may_k_block(f);
-  uint32_t non_affine = non_affine_axes(all, plan);
+  uint32_t non_affine = non_affine_axes(all, stage);
   struct default_options options = {
       .pack = all->mode.pack,
       .free_layout = free_layout,
@@ -301,6 +326,7 @@ static void choose_tile(struct default_plans *all, struct default_facts *f,
       .constraint = constraint,
       .non_affine = non_affine,
       .outside = outside,
+      .whole = plan->consumer >= 0 && plan->digits,
       .k_blocking = k_blocking,
       .stored = k_blocking && plan->consumer >= 0 && !keeps_program_layout(all, stage),
       .split = !all->mode.constraint};
@@ -311,9 +337,35 @@ static void choose_tile(struct default_plans *all, struct default_facts *f,
 
 /* The fused consumer would be computed element by element, and has non-affine loads. As a stage of its own it may load
  * contiguous pieces (default_straight.c). */
-static bool is_better_alone(const struct default_plans *all, const struct default_plan *plan) {
+static bool is_better_alone(const struct default_plans *all, int stage) {
+  const struct default_plan *plan = &all->plan[stage];
   return plan->consumer >= 0 && plan->gathered && plan->transposed < 0 &&
-         non_affine_axes(all, plan);
+         non_affine_axes(all, stage);
+}
+
+/* Cycles to store a stage and to load it again in the consumer's own loops. */
+static double memory_cycles(const struct default_plans *all, int stage) {
+  const struct program_tensor *t = &all->p->tensors.data[stage];
+  double bytes = (double)program_elements(all->p, stage) * program_dtype_bytes(t->dtype);
+  struct default_facts f;
+  default_facts(all->p, all->plan[stage].consumer, all->layout, &f);
+  double cycles = default_flat_cycles(&f);
+  if (bytes <= (double)all->machine->l2) return cycles;
+  bool beyond = default_is_beyond_l3(all->machine, bytes);
+  return cycles + 2 * bytes / (beyond ? DEFAULT_MEMORY_RATE : DEFAULT_L3_RATE);
+}
+
+/* Chooses again without the consumer that reads digits, if it has another vector axis, index conditions or other
+ * non-affine loads, or if a tile that need not divide the axes saves more than the consumer's own loops cost. */
+static void compare_alone(struct default_plans *all, struct default_facts *f) {
+  struct default_plan *plan = &all->plan[f->stage], fused = *plan;
+  struct default_facts consumer;
+  default_facts(all->p, fused.consumer, all->layout, &consumer);
+  uint32_t non_affine = non_affine_axes(all, f->stage);
+  double stored = memory_cycles(all, f->stage);
+  choose_tile(all, f, (struct tile_choice){.alone = true, .k_block = true});
+  bool simple = !fused.gathered && !consumer.guarded && !non_affine;
+  if (simple && fused.tile.cycles <= plan->tile.cycles + stored) *plan = fused;
 }
 
 /* A K-blocked reduction is complete after its last block, so that its consumer cannot be fused. */
@@ -321,17 +373,18 @@ static void plan_tile(struct default_plans *all, struct default_facts *f) {
   int stage = f->stage;
   struct default_plan *plan = &all->plan[stage];
   choose_tile(all, f, (struct tile_choice){.k_block = true});
-  if (is_better_alone(all, plan))
+  if (is_better_alone(all, stage))
     choose_tile(all, f, (struct tile_choice){.alone = true, .k_block = true});
   if (plan->tile.k_block && plan->consumer >= 0) {
     choose_tile(all, f, (struct tile_choice){.alone = true, .k_block = true});
     if (!plan->tile.k_block) choose_tile(all, f, (struct tile_choice){.k_block = false});
   }
+  if (plan->consumer >= 0 && plan->digits) compare_alone(all, f);
   plan->kind = DEFAULT_TILED;
   if (plan->consumer >= 0) {
     plan->kind = DEFAULT_FUSED_PRODUCER;
     all->plan[plan->consumer].kind = DEFAULT_FUSED_CONSUMER;
-    set_layout(all, &plan->tile, plan->consumer, plan->axis);
+    if (!plan->digits) set_layout(all, &plan->tile, plan->consumer, plan->axis);
   } else {
     set_layout(all, &plan->tile, stage, NULL);
   }
@@ -372,8 +425,8 @@ static double consumer_cycles(const struct default_plans *all, int stage) {
   int vector_axis = plan->gathered ? plan->transposed : plan->tile.vector_axis;
   default_facts(all->p, stage, all->layout, &f);
   if (plan->gathered && vector_axis < 0) return scalar_calls(&f) * (double)f.points;
-  for (int i = 0; i < f.t->rank; i++)
-    if (plan->axis[i] == vector_axis) lane = i;
+  if (vector_axis >= 0 && plan->digit_of[vector_axis] < f.t->rank)
+    lane = plan->digit_of[vector_axis];
   if (lane < 0) return 0;
   for (int i = 0; i < f.loads; i++)
     gathered += f.load[i].tensor != of && f.load[i].stride[lane] > 1;

@@ -204,6 +204,32 @@ static struct program *partial_sums(struct editor *e, const struct default_facts
   return best;
 }
 
+/* The program with a partial sum for each element of groups along an own axis, such as one per channel of a group norm:
+ * vectors run along the elements of all groups. What is the same for a group is copied to each element. NULL: the
+ * reduction does not count such elements, or the gain is too small. */
+static struct program *grouped_sums(struct editor *e, const struct default_facts *f, int axis) {
+  const struct program_axis *within = &f->t->axes[axis];
+  struct editor trial = {.given = e->given, .machine = e->machine, .mode = e->mode};
+  char text[EDIT_TEXT], name[PROGRAM_NAME];
+  bool whole = within->size % default_lanes(f->t, e->machine) == 0; /* groups are whole vectors */
+  if (whole || f->reduction < DEFAULT_SHORT_SUM_TERMS * within->size) return NULL;
+  editor_name(f->p, f->t->name, "_r", name);
+  for (int i = f->t->rank - 1; i >= 0 && !trial.p; i--) {
+    if (f->t->axes[i].size == 1 || not_grouped(f->p, f->stage, axis, i)) continue;
+    snprintf(text, sizeof text, "rfactor %s %s of %s as %s", f->t->name, within->name,
+             f->t->axes[i].name, name);
+    trial.p = editor_edited(&trial, f->p, text);
+  }
+  if (!trial.p) return NULL;
+  for (int i = 0; i < DEFAULT_EDIT_ROUNDS && editor_materialize(&trial); i++) {
+  }
+  bool less = editor_cycles(e, trial.p) < DEFAULT_GROUPED_GAIN * editor_cycles(e, program_of(e));
+  editor_close(&trial);
+  if (less) return trial.p;
+  program_free(trial.p);
+  return NULL;
+}
+
 /* The number of partial sums that the constraint gives; without a tile it holds for all stages. */
 static int64_t constrained_sums(const struct editor *e, bool is_constrained) {
   const struct default_constraint *constraint = e->mode.constraint;
@@ -221,6 +247,8 @@ static bool rfactor_one(struct editor *e, int *after) {
     if (!p->tensors.data[i].reductions) continue;
     int64_t sums = constrained_sums(e, i == all->constrained);
     default_facts(p, i, all->layout, &f);
+    for (int r = f.t->rank; r < f.t->rank + f.t->reductions && !out && !sums; r++)
+      if (is_contiguous_along(&f, r)) out = grouped_sums(e, &f, r);
     for (int r = f.t->rank; r < f.t->rank + f.t->reductions && !out && sums >= 0; r++)
       if (is_contiguous_along(&f, r))
         out = sums ? with_partial_sums(&f, r, sums)

@@ -74,8 +74,9 @@ static int64_t most_rows(const struct chooser *c) {
   return c->machine->registers / chooser_vectors(c);
 }
 
-/* All periods have equally many rows. */
-static bool has_whole_periods(const struct chooser *c, int axis) {
+/* All periods have equally many rows, and all tiles where these divide the axis. */
+static bool has_whole_tiles(const struct chooser *c, int axis) {
+  if (c->options.whole && c->f->t->axes[axis].size % c->now.rows[axis]) return false;
   return !c->f->period[axis] || c->now.rows[axis] % c->f->period[axis] == 0;
 }
 
@@ -96,7 +97,7 @@ static void try_second_rows(struct chooser *c, int first) {
     for (int64_t rows = 2; rows <= most && rows <= size; rows++) {
       c->now.rows[i] = rows;
       c->rows = c->now.rows[first] * rows;
-      if (has_whole_periods(c, i)) try_candidate(c);
+      if (has_whole_tiles(c, i)) try_candidate(c);
     }
     c->now.rows[i] = 1;
   }
@@ -110,7 +111,7 @@ static void try_dividing_rows(struct chooser *c, int axis) {
   if (rows < 2) return;
   c->now.rows[axis] = c->rows = rows;
   c->row_axes = 1u << axis;
-  if (has_whole_periods(c, axis)) try_candidate(c);
+  if (has_whole_tiles(c, axis)) try_candidate(c);
   c->now.rows[axis] = 1;
 }
 
@@ -120,7 +121,7 @@ static void try_rows_along(struct chooser *c, int axis) {
   for (int64_t rows = 2; rows <= most && rows <= size; rows++) {
     c->now.rows[axis] = c->rows = rows;
     c->row_axes = 1u << axis;
-    if (has_whole_periods(c, axis)) try_candidate(c);
+    if (has_whole_tiles(c, axis)) try_candidate(c);
     if (rows == size) try_second_rows(c, axis);
   }
   c->now.rows[axis] = 1;
@@ -146,6 +147,7 @@ static bool may_peel(const struct chooser *c) {
 
 static void try_steps(struct chooser *c, int64_t steps) {
   bool overshoot = c->f->t->axes[c->now.vector_axis].size % steps != 0;
+  if (overshoot && c->options.whole) return;
   c->now.steps = steps;
   c->now.peeled = overshoot && may_peel(c);
   c->now.masked = overshoot && !c->now.peeled;

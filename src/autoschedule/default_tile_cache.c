@@ -76,7 +76,8 @@ static void add_load(struct key *k, const struct default_facts *f, int load, boo
   bool constant = pack && t->constant, packable = pack && l->packable;
   add(k, first_of_tensor(f, load));
   add(k, program_elements(f->p, l->tensor));
-  add(k, with_bit(with_bit(with_bit(t->dtype, constant), packable), l->cold));
+  add(k,
+      with_bit(with_bit(with_bit(with_bit(t->dtype, constant), packable), l->cold), l->indirect));
   add_two(k, l->non_affine, l->depends_on);
   add_two(k, l->guarded, pack ? l->inner : 0);
   add(k, pack ? l->outer : 0);
@@ -96,6 +97,7 @@ static void add_facts(struct key *k, const struct default_facts *f, bool pack) {
   add_two(k, f->bounds_reduction, (uint32_t)f->operations);
   add(k, with_bit(with_bit(with_bit(f->loads, f->truncated), f->periodic), f->has_boundary));
   add(k, f->points);
+  add_real(k, f->bounded_share);
   add(k, f->reduction);
   for (int i = 0; i < t->rank + t->reductions; i++) {
     add(k, t->axes[i].size);
@@ -122,7 +124,7 @@ static void add_rest(struct key *k, const struct machine *m, struct default_opti
   add_two(k, o.non_affine, o.outside);
   add(k, o.lanes);
   add(k, with_bit(with_bit(o.pack, o.free_layout), o.k_blocking));
-  add(k, with_bit(o.stored, o.split));
+  add(k, with_bit(with_bit(o.stored, o.split), o.whole));
 }
 
 /* Hashes even and odd words separately, so that their multiplications overlap. */

@@ -76,18 +76,18 @@ static double step_cycles(const struct choice *c, int64_t points) {
 
 /* Cycles of one step in the register tiles of all columns, of so many rows of tiles. */
 static double row_cycles(const struct choice *c, int64_t rows) {
-  int64_t columns = columns_of(c), left = columns % c->wi;
-  double cycles = (double)(columns / c->wi) * step_cycles(c, rows * c->wi);
+  int64_t columns = columns_of(c), left = columns % c->wi, whole = columns / c->wi;
+  double cycles = (double)whole * step_cycles(c, rows * c->wi);
   return left ? cycles + step_cycles(c, rows * left) : cycles;
 }
 
 /* Cycles of one step in all register tiles of one image. */
 static double product_cycles(const struct choice *c) {
-  int64_t rows = rows_of(c), left = rows % c->hi;
-  int64_t channels = outputs_of(c);
-  double cycles = (double)(rows / c->hi) * row_cycles(c, c->hi);
+  int64_t rows = rows_of(c), left = rows % c->hi, whole = rows / c->hi;
+  int64_t panels = (outputs_of(c) - 1) / (c->vectors * c->lanes) + 1;
+  double cycles = (double)whole * row_cycles(c, c->hi);
   if (left) cycles += row_cycles(c, left);
-  return cycles * (double)((channels - 1) / (c->vectors * c->lanes) + 1);
+  return cycles * (double)panels;
 }
 
 /* The cheapest register tile. Of equally cheap ones that which reads fewer weights from L2. */
@@ -127,7 +127,8 @@ static double traffic_cycles(const struct choice *c) {
   int64_t tile_bytes = side * side * channels * program_dtype_bytes(c->t->dtype);
   int64_t tiles = (block < rows ? block : rows) * columns * c->images;
   int64_t weights = winograd_weights(c->w), room = c->machine->l2 / 2;
-  double weights_read = (double)((all_tiles - 1) / tiles + 1) * (double)weights;
+  int64_t blocks = (all_tiles - 1) / tiles + 1;
+  double weights_read = (double)blocks * (double)weights;
   bool fits_all = weights + tiles * tile_bytes <= room;
   bool fits_one = weights / (side * side) + tiles * tile_bytes <= room;
   double cycles = weights_read / bytes_per_cycle(fits_all) +

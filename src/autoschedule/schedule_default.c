@@ -110,6 +110,7 @@ static struct schedule *plain(const struct program *p, const char *name,
   struct default_plans all;
   struct machine any = {.vector_bytes = DEFAULT_PLAIN_VECTOR_BYTES,
                         .registers = DEFAULT_PLAIN_REGISTERS,
+                        .line = DEFAULT_PLAIN_LINE,
                         .l2 = DEFAULT_PLAIN_L2};
   default_plan_all(&all, p, &any, (struct default_mode){0});
   for (int i = 0; i < p->tensors.count; i++) default_row_major(&p->tensors.data[i], &all.layout[i]);
@@ -223,7 +224,7 @@ static struct schedule *heuristic_of(const struct program *p, const struct machi
   *tree = NULL;
   if (family) return family;
   for (int rows = 1; rows >= 0; rows--) {
-    plan_best(&all, p, machine, (struct default_mode){0}, layout, rows);
+    plan_best(&all, p, machine, (struct default_mode){.no_digits = !rows}, layout, rows);
     struct schedule *s = tiled(&all);
     default_plan_free(&all);
     *tree = tree_of(p, s, machine);

@@ -45,6 +45,14 @@ void name_table_add(struct name_table *t, const char *name, int value) {
   t->count++;
 }
 
+void name_table_set(struct name_table *t, const char *name, int value) {
+  struct name_entry *e = t->count ? entry_of(t, name, strlen(name)) : NULL;
+  if (e && e->name)
+    e->value = value;
+  else
+    name_table_add(t, name, value);
+}
+
 void name_table_free(struct name_table *t) {
   mem_free(t->entries);
   *t = (struct name_table){0};

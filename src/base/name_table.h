@@ -18,6 +18,8 @@ struct name_table {
 int name_table_find(const struct name_table *t, const char *name,
                     size_t length);                                     /* -1: not there */
 void name_table_add(struct name_table *t, const char *name, int value); /* one that is not there */
+/* Adds it, or replaces the value of one that is there. */
+void name_table_set(struct name_table *t, const char *name, int value);
 void name_table_free(struct name_table *t);
 
 #endif

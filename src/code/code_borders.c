@@ -38,6 +38,9 @@
 /* Limits of copied statements: per nest as a multiple of its own, and of all nests. */
 enum { MOST_TIMES = 10, MOST_COPIED = 1500 };
 
+/* Conditions of the same terms that are few: each gets a part of the loop. */
+enum { FEW_SUMS = 4 };
+
 /* A boundary: a sum that is >= 0 in a part of the loop's iterations. */
 struct border {
   struct fact_sum sum;
@@ -56,7 +59,11 @@ struct splitter {
   int inner;  /* loops between `loop` and the position of the search */
   int loop;   /* the loop that may be split */
   struct border border;
-  bool decided; /* a condition of the current statement was decided */
+  const struct fact_sum *like; /* only sums of these terms are looked for, or NULL */
+  const struct fact_sum *kept; /* conditions of these terms are not partitioned, or NULL */
+  int others;                  /* sums like `like` of other constants */
+  struct border next;          /* where the loop that is settled next is split, if found */
+  bool decided;                /* a condition of the current statement was decided */
 };
 
 static struct code_statement *statement(const struct splitter *s, int at) {
@@ -133,6 +140,13 @@ static void consider(struct splitter *s, const struct fact_sum *sum) {
   struct border b = {.sum = *sum, .found = true, .moves = can_move(s, sum)};
   bool alone = s->first < level(s) || statement(s, s->loop)->parallel;
   if (!b.moves && !s->inner && !alone) return;
+  if (s->kept && same_terms(s, s->kept, sum)) return;
+  if (s->like) {
+    if (!b.moves || !same_terms(s, s->like, sum)) return;
+    s->others += sum->constant != s->like->constant;
+    if (sum->constant > s->border.sum.constant) s->border = b;
+    return;
+  }
   if (s->border.found && s->border.moves >= b.moves) {
     bool tighter = s->border.moves == b.moves && same_terms(s, &s->border.sum, sum) &&
                    sum->constant < s->border.sum.constant;
@@ -350,15 +364,38 @@ static void settle_part(struct splitter *s, int at, const struct fact_sum *sum, 
   facts_forget(&s->facts, mark);
 }
 
-/* The part where the condition holds may copy statements first. The loop is open. */
-static void split(struct splitter *s, int at, const struct border *b) {
+/* Rows of a tile have conditions of the same terms that change within two steps of the loop, as a causal mask. A part
+ * for each would be run once at most: the loop becomes three, where all, some and none of them hold. Finds the last
+ * one to change; `found` is false where the conditions are few or far apart. */
+static struct border loosest_of(struct splitter *s, int at, const struct border *tightest) {
+  struct border saved = s->border, loosest;
+  s->border = *tightest;
+  s->like = &tightest->sum;
+  s->others = 0;
+  look_at_children(s, at);
+  loosest = s->border;
+  loosest.found = s->others >= FEW_SUMS &&
+                  loosest.sum.constant - tightest->sum.constant < 2 * llabs(slope(s, &loosest.sum));
+  s->like = NULL;
+  s->border = saved;
+  return loosest;
+}
+
+/* The part where the condition holds may copy statements first. The loop is open. `last`: where the condition holds,
+ * some of its like do, which stay conditions. */
+static void split(struct splitter *s, int at, const struct border *b, bool last) {
   int place = within(s, place_of(s, &b->sum), statement(s, at));
   bool holds = slope(s, &b->sum) < 0; /* before the place */
+  const struct fact_sum *kept = s->kept;
+  struct border loosest = last ? (struct border){.found = false} : loosest_of(s, at, b);
   leave(s, at);
   int after = insert_copy(s, at);
   statement(s, at)->high = place;
   statement(s, after)->low = place;
+  if (last) s->kept = &b->sum;
   settle_part(s, holds ? at : after, &b->sum, true);
+  s->kept = kept;
+  s->next = loosest;
   settle_part(s, holds ? after : at, &b->sum, false);
 }
 
@@ -497,7 +534,12 @@ static void settle_children(struct splitter *s, int parent) {
 /* The children of a loop, or of a branch inside it. Returns whether the open loop is still open. */
 static bool settle(struct splitter *s, int parent) {
   s->border.found = false;
-  look_at_children(s, parent);
+  bool last = s->next.found;
+  if (last)
+    s->border = s->next;
+  else
+    look_at_children(s, parent);
+  s->next.found = false;
   const struct border b = s->border;
   int copies = b.found ? count(s, parent) : 0;
   if (!b.found || s->copied + copies > s->room) {
@@ -507,7 +549,7 @@ static bool settle(struct splitter *s, int parent) {
   bool splits = b.moves && parent == s->loop;
   s->copied += copies;
   if (splits)
-    split(s, parent, &b);
+    split(s, parent, &b, last);
   else
     branch(s, parent, &b);
   return !splits;

@@ -22,14 +22,14 @@
 #include "code/code_facts.h"
 
 enum {
-  FORM_TERMS = 16, /* of a form; longer sums stay as they are */
-  MOST_FORMS = 32, /* that are compared with each other; later ones are only rewritten */
+  FORM_TERMS = 16, /* limit of terms of a form; longer sums are unchanged */
+  MOST_FORMS = 32, /* forms compared for common parts; later ones only get names of these */
   MOST_ATOMS = 64,
-  MOST_NAMES = 64, /* in one loop */
+  MOST_NAMES = 64, /* names in one loop */
   UNKNOWN = 1 << 20
 };
 
-/* coef*atom + ... */
+/* The sum of coef*atom over its terms. */
 struct form {
   struct {
     int atom;
@@ -43,9 +43,9 @@ struct form {
 
 struct finder {
   struct code *c;
-  struct facts facts; /* of counters, and of names in the loop that declares them; else UNKNOWN */
-  int loops;          /* around */
-  int group;          /* number of the next loops that are collapsed with the last one */
+  struct facts facts; /* depths of counters and, within their loop, of names; else UNKNOWN */
+  int loops;          /* depth of the current loop */
+  int group;          /* loops that are still to be collapsed with the current one */
   int level;          /* depth of the loop whose names are chosen */
   bool certain;
   int array; /* the array whose index is visited; -1 */
@@ -64,7 +64,7 @@ static struct code_statement *statement(const struct finder *f, int at) {
   return &f->c->statements.data[at];
 }
 
-/* ---- what is pure ---- */
+/* ---- what is pure ---------------------------------------------------------------------------- */
 
 static bool is_load(const struct finder *f, const struct code_expr *e) {
   return e->op == CODE_ELEMENT && e->type.element == PROGRAM_I32 &&
@@ -75,7 +75,7 @@ static int deepest(int a, int b) {
   return a > b ? a : b;
 }
 
-/* The depth of the innermost loop that an index depends on; UNKNOWN where it cannot be named. */
+/* The depth of the innermost loop that an index depends on; UNKNOWN: it cannot be named. */
 static int depth_of(const struct finder *f, int expr) {
   const struct code_expr *e = expr_at(f, expr = code_bare(f->c, expr));
   int depth = 0;
@@ -99,7 +99,7 @@ static bool loads(const struct finder *f, int expr) {
   return (e->arg[0] >= 0 && loads(f, e->arg[0])) || (e->arg[1] >= 0 && loads(f, e->arg[1]));
 }
 
-/* How many operands it has. */
+/* Number of operands: constants, variables and element loads. */
 static int operands(const struct finder *f, int expr) {
   const struct code_expr *e = expr_at(f, code_bare(f->c, expr));
   int sum = e->op == CODE_SUM ? e->integer != 0 : e->op == CODE_ELEMENT;
@@ -108,7 +108,7 @@ static int operands(const struct finder *f, int expr) {
   return sum ? sum : 1;
 }
 
-/* ---- forms ---- */
+/* ---- forms ----------------------------------------------------------------------------------- */
 
 static int atom_of(struct finder *f, int expr) {
   expr = code_bare(f->c, expr);
@@ -128,7 +128,7 @@ static int64_t divisor(int64_t a, int64_t b) {
   return a < 0 ? -a : a;
 }
 
-/* The loop counts one of the terms, so no enclosing loop knows all of them. */
+/* Whether a term depends on the loop itself, so that no enclosing loop can name the form. */
 static bool belongs_here(const struct finder *f, const struct form *a) {
   for (int i = 0; i < a->count; i++)
     if (depth_of(f, f->atom[a->term[i].atom]) == f->level) return true;
@@ -149,7 +149,8 @@ static void make_empty(struct form *a) {
   a->certain = false;
 }
 
-/* The terms of a sum that are known here; false if they are no form of this loop. */
+/* The terms of a sum that are known in this loop; false: they do not form a sum that belongs
+ * here. */
 static bool form_of(struct finder *f, const struct code_expr *e, struct form *a) {
   bool here = false;
   make_empty(a);
@@ -166,7 +167,7 @@ static bool form_of(struct finder *f, const struct code_expr *e, struct form *a)
   return here;
 }
 
-/* An index that is no sum, as a sum of itself. */
+/* A form of one term, for an index that is no sum. */
 static bool form_of_one(struct finder *f, int expr, struct form *a) {
   if (depth_of(f, expr) != f->level || operands(f, expr) < 2) return false;
   make_empty(a);
@@ -191,11 +192,11 @@ static void note(struct finder *f, struct form *a) {
   if (f->forms < MOST_FORMS) f->form[f->forms++] = *a;
 }
 
-/* ---- the forms of a loop ---- */
+/* ---- the forms of a loop --------------------------------------------------------------------- */
 
 static void find_in_expr(struct finder *f, int expr, bool inside);
 
-/* Visits operands; the terms of a sum are not forms of their own. */
+/* Visits operands. Terms of a sum are not forms of their own. */
 static void find_below(struct finder *f, const struct code_expr *e, bool inside) {
   int array = f->array;
   bool certain = f->certain;
@@ -257,9 +258,9 @@ static void find_in_children(struct finder *f, int parent) {
     find_in_statement(f, i);
 }
 
-/* ---- which of them is named ---- */
+/* ---- choosing the form ----------------------------------------------------------------------- */
 
-/* The multiple of `part` that `whole` has; 0: none. */
+/* The multiple of `part` that `whole` contains; 0: none. */
 static int64_t times_in(const struct form *whole, const struct form *part) {
   int64_t times = 0, product;
   for (int i = 0; i < part->count; i++) {
@@ -281,7 +282,7 @@ static void divide_by_common(struct form *a) {
   for (int i = 0; i < a->count; i++) a->term[i].coef /= common;
 }
 
-/* The terms of both with the ratio of their coefficients at term `from` of a. */
+/* The common terms of both with the same ratio of coefficients as term `from` of a. */
 static bool part_of_both(const struct form *a, const struct form *b, int from, struct form *part) {
   int64_t of_a = a->term[from].coef, of_b = 0, x, y;
   make_empty(part);
@@ -297,7 +298,7 @@ static bool part_of_both(const struct form *a, const struct form *b, int from, s
   return part->count > 0;
 }
 
-/* Uses of a form: number, array, whether one is certain, common multiple. */
+/* Counts the uses of a form; sets its array, whether a use is certain, and the common multiple. */
 static void count_uses(const struct finder *f, struct form *a, int64_t *multiple) {
   a->uses = 0;
   *multiple = 0;
@@ -356,7 +357,7 @@ static bool find_best(struct finder *f) {
   return worth > 0;
 }
 
-/* ---- names ---- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 static void note_name(const struct finder *f, int expr, struct buf *names, int *count) {
   const struct code_expr *e = expr_at(f, expr);
@@ -370,24 +371,24 @@ static void note_name(const struct finder *f, int expr, struct buf *names, int *
     if (e->arg[i] >= 0) note_name(f, e->arg[i], names, count);
 }
 
-/* k_div of k / 3 */
+/* The suffix of a name, e.g. _div for k / 3. */
 static const char *ending_of(int op) {
   if (op == PX_DIV || op == CODE_FLOOR_DIV) return "_div";
   if (op == PX_MOD || op == CODE_FLOOR_MOD) return "_mod";
   return op == PX_MIN ? "_min" : op == PX_MAX ? "_max" : "";
 }
 
-/* X_at for an index of X alone, h_kh for few variables, at for many. */
-static void wish_of(const struct finder *f, const struct form *a, struct buf *wish) {
+/* Hint for a name: X_at for an index of X alone, h_kh for few variables, at for many. */
+static void hint_of(const struct finder *f, const struct form *a, struct buf *hint) {
   int count = 0;
   bool alone = a->count == 1 && a->term[0].coef == 1;
-  for (int i = 0; i < a->count; i++) note_name(f, f->atom[a->term[i].atom], wish, &count);
-  bool many = count > 3 || wish->length > 24, place = a->array >= 0 && !alone;
-  if (place || many) wish->length = 0;
+  for (int i = 0; i < a->count; i++) note_name(f, f->atom[a->term[i].atom], hint, &count);
+  bool many = count > 3 || hint->length > 24, place = a->array >= 0 && !alone;
+  if (place || many) hint->length = 0;
   if (place)
-    buf_printf(wish, "%s_at", f->c->variables.data[a->array].name);
+    buf_printf(hint, "%s_at", f->c->variables.data[a->array].name);
   else
-    buf_puts(wish, many ? "at" : alone ? ending_of(expr_at(f, f->atom[a->term[0].atom])->op) : "");
+    buf_puts(hint, many ? "at" : alone ? ending_of(expr_at(f, f->atom[a->term[0].atom])->op) : "");
 }
 
 static bool declares(const struct finder *f, int parent, int variable) {
@@ -408,23 +409,23 @@ static int variable_of(struct finder *f, const char *name) {
   return code_variable(f->c, name, CODE_NAME, code_type(CODE_INDEX, 1), 1);
 }
 
-/* The variable named by the hint, or hint2, and so on, that nothing in the loop declares: loops of which none
- * stands in the other share it. */
+/* The variable with the hint, or hint2 and so on, that nothing in the loop declares. Loops that are
+ * not nested share it. */
 static int choose_name(struct finder *f, int loop, const struct form *a) {
-  struct buf wish = {0};
-  wish_of(f, a, &wish);
-  size_t length = wish.length;
-  int variable = variable_of(f, wish.text);
+  struct buf hint = {0};
+  hint_of(f, a, &hint);
+  size_t length = hint.length;
+  int variable = variable_of(f, hint.text);
   for (int i = 2; declares(f, loop, variable); i++) {
-    wish.length = length;
-    buf_printf(&wish, "%d", i);
-    variable = variable_of(f, wish.text);
+    hint.length = length;
+    buf_printf(&hint, "%d", i);
+    variable = variable_of(f, hint.text);
   }
-  buf_free(&wish);
+  buf_free(&hint);
   return variable;
 }
 
-/* ---- replacing the form by its name ---- */
+/* ---- replacing the form by its name ---------------------------------------------------------- */
 
 static int put_name(struct finder *f, int expr);
 
@@ -434,7 +435,7 @@ static bool is_term_of(const struct finder *f, const struct form *a, int expr) {
   return false;
 }
 
-/* The name takes the position of its first term. */
+/* Replaces the form in a sum; the name takes the position of the form's first term. */
 static int put_into_sum(struct finder *f, int expr) {
   const struct code_expr e = *expr_at(f, expr); /* a copy: the array may move */
   struct affine_term term[AFFINE_TERMS];
@@ -499,7 +500,7 @@ static void put_into_children(struct finder *f, int parent) {
     put_into_statement(f, i);
 }
 
-/* ---- the declaration ---- */
+/* ---- the declaration ------------------------------------------------------------------------- */
 
 static int value_of(struct finder *f, const struct form *a) {
   struct affine_term term[FORM_TERMS];
@@ -511,7 +512,7 @@ static int value_of(struct finder *f, const struct form *a) {
   return code_sum(f->c, term, a->count, 0);
 }
 
-/* Names stand at the beginning of the loop: this one after all those that do not mention it. */
+/* Declares the name at the beginning of the loop, after all names that do not depend on it. */
 static void declare(struct finder *f, int loop, int value) {
   int before = -1, at = f->c->statements.count;
   for (int i = statement(f, loop)->first; i >= 0; i = statement(f, i)->next) {
@@ -536,7 +537,7 @@ static void declare(struct finder *f, int loop, int value) {
   if (s.next < 0) statement(f, loop)->last = at;
 }
 
-/* ---- loops, the inner ones first ---- */
+/* ---- loops, the inner ones first ------------------------------------------------------------- */
 
 static bool name_one(struct finder *f, int loop) {
   f->atoms = f->forms = 0;
@@ -560,7 +561,7 @@ static void forget_names(struct finder *f, int loop) {
 
 static void name_in_children(struct finder *f, int parent);
 
-/* No statement is between collapsed loops: all their counters are known in the last of them. */
+/* Collapsed loops have no statements between them: all their counters are known in the last one. */
 static void name_in_loop(struct finder *f, int at) {
   struct code_statement s = *statement(f, at);
   struct fact_counter *counter = &f->facts.counters.data[s.variable];

@@ -23,14 +23,14 @@
 
 struct gathers {
   struct code *c;
-  int first;  /* the first variable that is made here */
-  int around; /* names of the blocks around */
+  int first;  /* first variable made by this pass */
+  int around; /* number of names in enclosing blocks */
   bool changed;
 };
 
-/* A declaration, and the loop over lanes behind it. */
+/* A gather: a declaration followed by a loop over lanes. */
 struct gather {
-  int before; /* the statement before them in their block; -1 */
+  int before; /* the statement before them; -1: none */
   int declaration, loop;
 };
 
@@ -42,7 +42,7 @@ static const struct code_expr *expr_at(const struct gathers *g, int expr) {
   return &g->c->exprs.data[expr];
 }
 
-/* ---- what a gather is ---- */
+/* ---- recognising gathers --------------------------------------------------------------------- */
 
 static bool is_gather(const struct gathers *g, int at) {
   const struct code_statement *s = statement(g, at);
@@ -58,7 +58,7 @@ static bool is_gather(const struct gathers *g, int at) {
   return to->op == CODE_LANE && expr_at(g, to->arg[0])->variable == s->variable;
 }
 
-/* The first gather of a block from behind `before` on (-1: its beginning). */
+/* The first gather of a block after `before` (-1: from its beginning). */
 static bool next_gather(const struct gathers *g, int block, int before, struct gather *out) {
   int at = before < 0 ? statement(g, block)->first : statement(g, before)->next;
   for (; at >= 0 && !is_gather(g, at); at = statement(g, at)->next) before = at;
@@ -79,8 +79,8 @@ static bool same_gather(const struct gathers *g, const struct gather *x, const s
          code_same(g->c, l->high, m->high) && code_same(g->c, value_of(g, x), value_of(g, y));
 }
 
-/* It is of counters, and of arrays that nothing below `parent` writes. */
-static bool stays(const struct gathers *g, int parent, int expr) {
+/* Whether the expression reads only counters and arrays that nothing in `parent` writes. */
+static bool is_invariant(const struct gathers *g, int parent, int expr) {
   if (expr < 0) return true;
   const struct code_expr *e = expr_at(g, expr);
   if (e->variable >= 0) {
@@ -89,13 +89,14 @@ static bool stays(const struct gathers *g, int parent, int expr) {
     if (storage != CODE_COUNTER && code_writes(g->c, parent, e->variable)) return false;
   }
   for (int i = 0; i < e->count; i++)
-    if (!stays(g, parent, g->c->terms.data[e->first + i].expr)) return false;
-  return stays(g, parent, e->arg[0]) && stays(g, parent, e->arg[1]) && stays(g, parent, e->arg[2]);
+    if (!is_invariant(g, parent, g->c->terms.data[e->first + i].expr)) return false;
+  return is_invariant(g, parent, e->arg[0]) && is_invariant(g, parent, e->arg[1]) &&
+         is_invariant(g, parent, e->arg[2]);
 }
 
-/* ---- the name ---- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
-/* The first array that an expression reads; -1. */
+/* The first array that an expression reads; -1: none. */
 static int array_of(const struct gathers *g, int expr) {
   if (expr < 0) return -1;
   const struct code_expr *e = expr_at(g, expr);
@@ -115,7 +116,7 @@ static int variable_of(const struct gathers *g, const struct gather *x, int numb
 }
 
 struct renaming {
-  int from, to; /* variables */
+  int from, to; /* variable to replace; its replacement */
 };
 
 static int renamed(struct code *c, int expr, void *data) {
@@ -128,7 +129,7 @@ static int rename_expr(struct gathers *g, int expr, struct renaming *r) {
   return expr < 0 ? expr : code_map(g->c, expr, renamed, r);
 }
 
-/* From `at` on, and what stands below. */
+/* Renames in `at`, its following siblings and everything inside them. */
 static void rename_from(struct gathers *g, int at, struct renaming *r) {
   for (; at >= 0; at = statement(g, at)->next) {
     struct code_statement s = *statement(g, at); /* a copy: nothing else has these fields */
@@ -141,9 +142,9 @@ static void rename_from(struct gathers *g, int at, struct renaming *r) {
   }
 }
 
-/* ---- one for all ---- */
+/* ---- sharing --------------------------------------------------------------------------------- */
 
-/* Out of its block, which reads `variable` instead. */
+/* Removes the gather from its block, which then reads `variable`. */
 static void take_out(struct gathers *g, int block, const struct gather *x, int variable) {
   int next = statement(g, x->loop)->next;
   struct renaming r = {statement(g, x->declaration)->variable, variable};
@@ -155,7 +156,7 @@ static void take_out(struct gathers *g, int block, const struct gather *x, int v
   rename_from(g, next, &r);
 }
 
-/* Before `at`, which stands behind `before` (-1: nothing) in `parent`. */
+/* Moves the gather before `at`, which follows `before` (-1: none) in `parent`. */
 static void put_before(struct gathers *g, int parent, int before, int at, const struct gather *x,
                        int variable) {
   int set = statement(g, x->loop)->first;
@@ -171,8 +172,8 @@ static void put_before(struct gathers *g, int parent, int before, int at, const 
     statement(g, before)->next = x->declaration;
 }
 
-/* The same gathers in the blocks behind `at`; whether there are any. With a variable they are taken
- * out. */
+/* Finds equal gathers in the blocks after `at`. Without a variable: returns whether there are any;
+ * with one: replaces them by it. */
 static bool others(struct gathers *g, int at, const struct gather *x, int variable) {
   for (int i = statement(g, at)->next; i >= 0; i = statement(g, i)->next) {
     struct gather y;
@@ -187,11 +188,11 @@ static bool others(struct gathers *g, int at, const struct gather *x, int variab
   return false;
 }
 
-/* A gather of block `at` that stands again and may stand before it. */
+/* Finds a gather of block `at` that is repeated later and may be moved before the block. */
 static bool find(struct gathers *g, int parent, int at, struct gather *out) {
   for (int before = -1; next_gather(g, at, before, out); before = out->loop)
-    if (others(g, at, out, -1) && stays(g, parent, value_of(g, out)) &&
-        stays(g, parent, statement(g, out->loop)->high))
+    if (others(g, at, out, -1) && is_invariant(g, parent, value_of(g, out)) &&
+        is_invariant(g, parent, statement(g, out->loop)->high))
       return true;
   return false;
 }
@@ -224,9 +225,9 @@ bool code_share_gathers(struct code *c) {
   return g.changed;
 }
 
-/* ---- vectors that are permuted --------------------------------------------------------------- */
+/* ---- permutations ---------------------------------------------------------------------------- */
 
-/* Into a vector, or into memory. */
+/* Whether the loop sets the lanes of a vector or elements in memory. */
 static bool sets_lanes(const struct code *c, const struct code_statement *s) {
   if (s->kind != CODE_FOR || !c->variables.data[s->variable].reserved || s->first < 0) return false;
   const struct code_statement *set = &c->statements.data[s->first];

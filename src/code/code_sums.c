@@ -20,16 +20,15 @@
 
 #include "code/code.h"
 
-enum { NUMBERS = 64 }; /* variables of a name */
+enum { NUMBERS = 64 }; /* limit of variables of one name */
 
-/* Additions from which on there is one level more, and those of a block.
- * Those of matrices and convolutions, which have to be fast, are in longer blocks, as in other
- * libraries. */
+/* Additions beyond which a sum is blocked, and additions per block. Contractions, which must be
+ * fast, have longer blocks, as in other libraries. */
 enum { LONG = 512, BLOCK = 128, LONG_OF_PRODUCTS = 8192, BLOCK_OF_PRODUCTS = 512 };
 
-/* The variables of one name that a loop adds to and does nothing else with. */
+/* The variables of one name that a loop only adds to. */
 struct sum {
-  int variable, total; /* a name of its own */
+  int variable, total; /* the variable; its total */
   uint64_t numbers;
 };
 
@@ -49,9 +48,9 @@ static const struct code_expr *expr_at(const struct code *c, int expr) {
   return &c->exprs.data[expr];
 }
 
-/* ---- what a loop adds ---- */
+/* ---- additions in a loop --------------------------------------------------------------------- */
 
-/* acc += value */
+/* Whether the statement is acc += value. */
 static bool is_addition(const struct code *c, const struct code_statement *s, int variable) {
   return s->kind == CODE_ASSIGN && s->how == CODE_ADD && expr_at(c, s->to)->op == CODE_VARIABLE &&
          expr_at(c, s->to)->variable == variable;
@@ -70,7 +69,7 @@ static bool is_used_in(const struct code *c, const struct code_statement *s, int
   }
 }
 
-/* The statement, or one below it, uses the variable in another way. */
+/* Whether the statement, or one inside it, uses the variable other than by adding to it. */
 static bool is_used(const struct code *c, int at, int variable) {
   const struct code_statement *s = statement(c, at);
   if (is_used_in(c, s, variable)) return true;
@@ -85,11 +84,11 @@ static double steps_of(const struct code *c, const struct code_statement *s) {
   const struct code_expr *low = expr_at(c, code_bare(c, s->low)),
                          *high = expr_at(c, code_bare(c, s->high));
   if (low->op != PX_INT || high->op != PX_INT || high->integer <= low->integer) return 1;
-  return (double)((high->integer - low->integer + s->step - 1) / s->step);
+  int64_t steps = (high->integer - low->integer + s->step - 1) / s->step;
+  return (double)steps;
 }
 
-/* Additions to each number of the variable by one run of the statement, of the one with the most.
- */
+/* Counts additions to each number of the variable by one run of the statement. */
 static void add_up(const struct code *c, int at, int variable, double times, double *count) {
   const struct code_statement *s = statement(c, at);
   if (is_addition(c, s, variable)) count[expr_at(c, s->to)->integer] += times;
@@ -114,8 +113,8 @@ static double most_additions(const struct sums *s, int at) {
   return most;
 }
 
-/* One number that is loaded times a vector, as where a row of a matrix meets a panel: others share
- * what is loaded. A product of two vectors, or of two numbers, waits for memory. */
+/* Whether the product is of a loaded number and a vector, as of matrix rows and panels, whose loads
+ * are shared. Products of two vectors or two numbers are limited by loads instead. */
 static bool is_of_matrix(const struct code *c, const struct code_expr *e) {
   if (e->op != PX_MUL || !code_is_value(e->type)) return false;
   const struct code_expr *x = expr_at(c, e->arg[0]), *y = expr_at(c, e->arg[1]);
@@ -129,7 +128,7 @@ static bool multiplies(const struct code *c, int expr) {
   return multiplies(c, e->arg[0]) || multiplies(c, e->arg[1]) || multiplies(c, e->arg[2]);
 }
 
-/* Such products are added to the variable at or below the statement. */
+/* Whether the statement, or one inside it, adds such products to the variable. */
 static bool adds_products(const struct code *c, int at, int variable) {
   const struct code_statement *s = statement(c, at);
   if (is_addition(c, s, variable)) return multiplies(c, s->value);
@@ -150,7 +149,7 @@ static bool is_long(struct sums *s, int loop, int variable) {
   return true;
 }
 
-/* Every variable that is added to at or below the statement. */
+/* Finds all variables to which the statement, or one inside it, adds. */
 static void find(struct sums *s, int at) {
   const struct code_statement *x = statement(s->c, at);
   const struct code_expr *to = x->kind == CODE_ASSIGN ? expr_at(s->c, x->to) : NULL;
@@ -172,13 +171,13 @@ static void find_long(struct sums *s, int loop) {
   s->all.count = count;
 }
 
-/* ---- blocks ---- */
+/* ---- blocks ---------------------------------------------------------------------------------- */
 
 static int zero(struct code *c, struct code_type type) {
   return code_broadcast(c, code_number(c, type.element, 0), type.lanes);
 }
 
-/* total += acc; acc = 0, as the last statements of the block. */
+/* Adds total += acc; acc = 0 at the end of the block. */
 static void put_totals(struct sums *s, int block) {
   struct code *c = s->c;
   c->at = block;
@@ -194,7 +193,7 @@ static void put_totals(struct sums *s, int block) {
   }
 }
 
-/* Iterations of a block, a divisor of the loop's if there is one. */
+/* Iterations per block: a divisor of the loop's iterations if one is near. */
 static int64_t steps_of_block(double all, double most) {
   int64_t steps = (int64_t)most;
   for (int64_t i = steps; 2 * i > steps && all > 1; i--)
@@ -202,7 +201,7 @@ static int64_t steps_of_block(double all, double most) {
   return steps;
 }
 
-/* A loop over blocks around the loop, whose statement becomes that loop. */
+/* Wraps the loop in a loop over blocks, which takes over its statement. */
 static void open_blocks(struct sums *s, int at, int64_t steps) {
   struct code *c = s->c;
   struct code_statement loop = *statement(c, at); /* a copy: the array may move */
@@ -226,7 +225,7 @@ static void open_blocks(struct sums *s, int at, int64_t steps) {
   for (int i = loop.first; i >= 0; i = statement(c, i)->next) statement(c, i)->parent = inner;
 }
 
-/* In each loop below the statement that adds more than a block. */
+/* Blocks each loop inside the statement that adds more than one block. */
 static void divide(struct sums *s, int at);
 
 static void divide_loop(struct sums *s, int at) {
@@ -248,7 +247,7 @@ static void divide(struct sums *s, int at) {
       divide(s, i);
 }
 
-/* ---- around the loop ---- */
+/* ---- around the loop ------------------------------------------------------------------------- */
 
 static int declare_totals(struct sums *s, int parent, int before) {
   struct code *c = s->c;
@@ -268,7 +267,7 @@ static int declare_totals(struct sums *s, int parent, int before) {
   return before;
 }
 
-/* acc += total */
+/* Adds acc += total after the loop. */
 static void end_totals(struct sums *s, int parent, int loop) {
   struct code *c = s->c;
   for (int i = 0, before = loop; i < s->all.count; i++) {
@@ -283,8 +282,8 @@ static void end_totals(struct sums *s, int parent, int loop) {
   }
 }
 
-/* The loop, which stands behind `before`; whether it adds less now. What is added to in each block
- * may be a long sum again. */
+/* Blocks the loop, the statement after `before`; true: it was blocked. The totals may again be long
+ * sums. */
 static bool shorten(struct code *c, int parent, int before, int loop) {
   struct sums s = {.c = c};
   find_long(&s, loop);

@@ -25,17 +25,17 @@
 #include "code/code.h"
 
 enum {
-  FEWEST = 4, /* vectors beside each other that are worth it */
-  MOST = 64,  /* that are looked at together */
+  FEWEST = 4, /* least adjacent vectors that are transposed */
+  MOST = 64,  /* limit of stores considered together */
   QUARTER = 4,
-  LONGEST = 16 /* lanes */
+  LONGEST = 16 /* maximum lanes */
 };
 
-/* Y[lane * stride + at + .. + constant] = value[lane] */
+/* A scattered store: Y[lane * stride + index + constant] = value[lane]. */
 struct across {
   int statement;
-  int value;        /* a vector */
-  int array, index; /* the index without lane and constant */
+  int value;        /* expression of the vector */
+  int array, index; /* the array; the index without lane and constant */
   int64_t stride, constant;
 };
 
@@ -57,9 +57,9 @@ static bool is_integer(const struct transposer *t, int expr, int64_t value) {
   return expr_at(t, expr)->op == PX_INT && expr_at(t, expr)->integer == value;
 }
 
-/* ---- a scattered store ---- */
+/* ---- recognising scattered stores ------------------------------------------------------------ */
 
-/* The index as a sum of counter * stride, others, and a constant. */
+/* Splits the index into counter * stride, other terms, and a constant. */
 static bool split_index(const struct transposer *t, int index, int counter, struct across *a) {
   const struct code_expr e = *expr_at(t, index); /* a copy: the array may move */
   struct affine_term term[AFFINE_TERMS];
@@ -81,7 +81,7 @@ static bool split_index(const struct transposer *t, int index, int counter, stru
   return a->stride > 1;
 }
 
-/* let v = value; for lane in 0..lanes: Y[..] = v[lane] */
+/* Whether the block is let v = value; for lane in 0..lanes: Y[..] = v[lane]. */
 static bool is_across(const struct transposer *t, int at, struct across *a) {
   const struct code_statement *s = statement(t, at);
   if (s->kind != CODE_BLOCK || s->first < 0) return false;
@@ -115,15 +115,15 @@ static bool go_together(const struct transposer *t, const struct across *a,
          expr_at(t, a->value)->type.lanes == expr_at(t, b->value)->type.lanes;
 }
 
-/* Two of the stores write to one element. */
+/* Whether the two stores write to a common element. */
 static bool meet(const struct across *a, const struct across *b, int lanes) {
-  int64_t apart = a->constant - b->constant;
-  return apart % a->stride == 0 && apart / a->stride < lanes && apart / a->stride > -lanes;
+  int64_t distance = a->constant - b->constant;
+  return distance % a->stride == 0 && distance / a->stride < lanes && distance / a->stride > -lanes;
 }
 
-/* ---- transposed ---- */
+/* ---- transposing ----------------------------------------------------------------------------- */
 
-/* A permutation of x and y, with a name unless `number` is NULL. */
+/* A permutation of x and y, declared as a variable unless `number` is NULL. */
 static int zipped(struct transposer *t, int x, int y, enum code_zip how, int *number) {
   int lanes[CODE_LANES], count = expr_at(t, x)->type.lanes;
   char name[24];
@@ -136,7 +136,7 @@ static int zipped(struct transposer *t, int x, int y, enum code_zip how, int *nu
   return code_variable_at(t->c, variable, 0);
 }
 
-/* out[j] has the lanes j, 4 + j, 8 + j .. of four rows, each four together. */
+/* Transposes four rows: out[j] has lanes j, 4 + j, 8 + j, .. of each, four by four. */
 static void transpose_four(struct transposer *t, const int *rows, int *out, int *number) {
   int pair[QUARTER];
   bool twice = rows[0] == rows[2] && rows[1] == rows[3];
@@ -149,7 +149,7 @@ static void transpose_four(struct transposer *t, const int *rows, int *out, int 
     out[j] = zipped(t, pair[j / 2], pair[2 + j / 2], CODE_ZIP_PAIRS_LOW + j % 2, number);
 }
 
-/* Of 16 lanes: fours of the quarters k of row, row[4], .. become those of out[0], out[4], .. */
+/* For 16 lanes: joins quarters k of row[0], row[4], .. to out[0], out[4], .. */
 static void join_four(struct transposer *t, const int *row, int *out, int *number) {
   for (int k = 0; k < 2; k++) {
     enum code_zip part = CODE_QUARTERS_EVEN + k;
@@ -160,11 +160,11 @@ static void join_four(struct transposer *t, const int *row, int *out, int *numbe
   }
 }
 
-/* Vectors of `lanes` lanes, as many: in[i] is the row i, out[i] becomes the lane i of each. */
+/* Transposes as many vectors as lanes: out[i] has lane i of each in[j]. */
 static void transpose(struct transposer *t, const int *in, int lanes, int *out) {
   int row[LONGEST], number = 0;
   for (int i = 0; i < lanes; i += QUARTER) {
-    int known = 0; /* the same four rows before: they are transposed already */
+    int known = 0; /* equal rows were transposed before */
     while (known < i && in[known] != in[i]) known += QUARTER;
     if (known < i)
       memcpy(row + i, row + known, QUARTER * sizeof *row);
@@ -179,9 +179,10 @@ static void transpose(struct transposer *t, const int *in, int lanes, int *out) 
   }
 }
 
-/* ---- replacing the statements ---- */
+/* ---- replacing the statements ---------------------------------------------------------------- */
 
-/* Of `lanes` lanes from the element on, those after `count` lie in the unused end of a row. */
+/* Whether, of `lanes` lanes from the element on, those after `count` are in the unused end of a
+ * row. */
 static bool is_unused(const struct transposer *t, const struct across *a, int count, int lanes) {
   const struct code_variable *v = &t->c->variables.data[a->array];
   const struct code_expr *at = expr_at(t, a->index);
@@ -210,7 +211,7 @@ static void store(struct transposer *t, const struct across *a, int lane, int co
   code_assign(t->c, to, CODE_SET, value);
 }
 
-/* `count` adjacent vectors. */
+/* Transposes and stores `count` adjacent vectors. */
 static void write_transposed(struct transposer *t, const struct across *a, int count) {
   int in[LONGEST], out[LONGEST], lanes = expr_at(t, a->value)->type.lanes;
   int group = (count + QUARTER - 1) / QUARTER * QUARTER;
@@ -234,7 +235,7 @@ static void sort(struct across *a, int count) {
     }
 }
 
-/* The number of adjacent vectors from the first on. */
+/* Number of adjacent vectors from the first one on. */
 static int beside(const struct transposer *t, const struct across *a, int count) {
   int together = 1, lanes = expr_at(t, a->value)->type.lanes;
   while (together < count && together < lanes && together < a->stride &&
@@ -255,7 +256,7 @@ static bool all_beside(const struct transposer *t, const struct across *a, int c
   return count >= FEWEST;
 }
 
-/* The last child of `parent` stands behind `before` (-1: first). */
+/* Moves the last child of `parent` after `before` (-1: to the front). */
 static void move_last(struct transposer *t, int parent, int before) {
   struct code_statement *p = statement(t, parent);
   int at = p->last, last = p->first;
@@ -270,8 +271,8 @@ static void move_last(struct transposer *t, int parent, int before) {
   if (before == last) p->last = at;
 }
 
-/* The run of such statements from `at` on, which stands behind `before`; the last statement of what
- * is there then. */
+/* Transposes the run of scattered stores from `at` on, which follows `before`; returns its last
+ * statement afterwards. */
 static int transpose_run(struct transposer *t, int parent, int before, int at) {
   struct across a[MOST];
   int count = 0, next = at, last = at;

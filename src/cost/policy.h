@@ -215,8 +215,6 @@ POLICY_INT(DEFAULT_PARALLEL_CYCLES, 1 << 15, "cycles",
 POLICY_INT(DEFAULT_PANEL_TILES, 16, "tiles of rows per panel",
            "panels that more tiles read are not prefetched, as few of the reads come from memory",
            "chosen by hand");
-POLICY_INT(DEFAULT_PANEL_STEP_BYTES, 64, "bytes per iteration of the reduction",
-           "a load that moves less is not counted as a panel", "derived: a cache line of x86-64");
 
 /* ---- producers that are computed per tile of rows (default_buffers.c) ---- */
 
@@ -243,6 +241,10 @@ POLICY_INT(DEFAULT_ODD_FUNCTIONS, 4, "vectors",
 POLICY_INT(DEFAULT_ODD_SHARED, 16, "vectors per row",
            "longer reductions whose rows share loads are faster as partial sums of several rows",
            "chosen by hand");
+POLICY_REAL(DEFAULT_ODD_TILED, 0.85, "of the cycles of horizontal reductions",
+            "a product that takes less as a register tile is one: packing of few rows costs more"
+            " than the formula has",
+            "measured: gemm with transposed b of 1 to 768 rows, AVX-512");
 POLICY_INT(DEFAULT_ODD_WASTE, 7, "elements per unused lane",
            "with fewer, the functions in masked lanes cost too much", "chosen by hand");
 
@@ -308,6 +310,8 @@ POLICY_INT(DEFAULT_PLAIN_VECTOR_BYTES, 16, "bytes", "of a vector of the smallest
            "derived: x86-64 has them");
 POLICY_INT(DEFAULT_PLAIN_REGISTERS, 16, "registers", "of the smallest machine: SSE",
            "derived: x86-64 has them");
+POLICY_INT(DEFAULT_PLAIN_LINE, 64, "bytes", "of a cache line of the smallest machine",
+           "derived: x86-64 has them");
 POLICY_INT(DEFAULT_PLAIN_L2, 1 << 20, "bytes", "of L2 of the smallest machine", "chosen by hand");
 
 /* ---- edits (default_program.c) ---- */
@@ -337,6 +341,9 @@ POLICY_REAL(DEFAULT_PARTIAL_GAIN, 0.7, "of the cycles without", "more is not wor
             "chosen by hand");
 POLICY_REAL(DEFAULT_UNEVEN_CYCLES, 1.2, "times the cycles",
             "of partial sums that do not divide their axis", "chosen by hand");
+POLICY_REAL(DEFAULT_GROUPED_GAIN, 0.98, "of the cycles without",
+            "more is not worth a partial sum for each element of a group",
+            "measured: group norms with channels last, AVX-512");
 POLICY_REAL(DEFAULT_FEWER_SUMS_GAIN, 0.98, "of the cycles with more partial sums",
             "fewer sums are taken below that", "chosen by hand");
 POLICY_REAL(DEFAULT_MERGED_GAIN, 0.95, "of the cycles without",
@@ -482,8 +489,6 @@ POLICY_INT(DEFAULT_TILE_START, 8, "cycles per tile",
 POLICY_INT(DEFAULT_WINDOW_STEPS, 9, "steps of a reduction",
            "up to here it is a window: it may be unrolled, and its lines are adjacent to others",
            "chosen by hand");
-POLICY_INT(DEFAULT_CACHE_LINE, 64, "bytes",
-           "of a line of L1", "derived: x86-64");
 POLICY_INT(DEFAULT_LINE_PARTS, 4, "parts of a cache line",
            "if rows begin at one of them, few vectors cross a line", "chosen by hand");
 POLICY_REAL(DEFAULT_L2_BYTE, 0.04, "cycles per byte",
@@ -512,8 +517,6 @@ POLICY_REAL(DEFAULT_RELOADED_BYTE, 0.024, "cycles per byte",
 
 POLICY_INT(DEFAULT_UNROLLED_TERMS, 9, "terms",
            "up to here a reduction with shared rows is unrolled whole", "chosen by hand");
-POLICY_INT(DEFAULT_LINE_ELEMENTS, 16, "elements",
-           "of a cache line, that a copy reads or writes at once", "derived: 64 bytes of float");
 POLICY_INT(DEFAULT_PACKING, 4, "cycles per element",
            "copied to a contiguous panel", "chosen by hand");
 POLICY_INT(DEFAULT_PACKING_SHARE, 16, "times the cost of packing",

@@ -552,7 +552,7 @@ static canvas_status follow_edited(canvas_context *ctx, struct follower *f, stru
 static canvas_status can_follow(canvas_context *ctx, const struct change *c) {
   int inlined = 0;
   for (int i = 0; i < c->from->tensors.count; i++) inlined += c->inlined[i];
-  bool one = c->kind < CHANGE_OUTLINE || c->kind == CHANGE_WINOGRAD;
+  bool one = (c->kind < CHANGE_OUTLINE && c->group < 0) || c->kind == CHANGE_WINOGRAD;
   if (one && (c->kind != CHANGE_INLINE || inlined == 1)) return CANVAS_OK;
   return fail(
       ctx, CANVAS_BAD_INPUT,

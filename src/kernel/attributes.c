@@ -1,4 +1,4 @@
-/* Attributes of nodes: see attributes.h. */
+/* Parses, prints and compares attributes of nodes. See attributes.h. */
 #include "kernel/attributes.h"
 
 #include <string.h>
@@ -74,7 +74,7 @@ static void print_over(unsigned over, struct buf *out) {
     if (over >> r & 1) buf_printf(out, "%s%s", comma, names[r]), comma = ",";
 }
 
-/* Left out: an optional attribute that says nothing. */
+/* Whether an optional attribute has its default value and is not printed. */
 static bool says_nothing(const struct attribute_row *row, const struct attrs *a) {
   if (!row->optional) return false;
   if (row->kind == VALUE_DISTANCE) return !a->dilation;

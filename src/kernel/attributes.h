@@ -1,18 +1,18 @@
-/* Attributes of nodes: text, and whether two are the same. The table stands in primitive.h. */
+/* Attributes of nodes: their text and equality. primitive.h has their table. */
 #ifndef CANVAS_KERNEL_ATTRIBUTES_H
 #define CANVAS_KERNEL_ATTRIBUTES_H
 
 #include "base/lexer.h"
 #include "kernel/primitive.h"
 
-/* What stands after the key, and the field of struct attrs that holds it. */
+/* Kinds of values after a key, and the field of struct attrs that holds them. */
 enum value_kind {
-  VALUE_DIM,     /* dim: a dimension */
-  VALUE_AXES,    /* over: axes with commas between */
-  VALUE_WINDOW,  /* amount: K or a number >= 1 */
-  VALUE_PIXELS,  /* amount: a number of either sign */
-  VALUE_ZERO,    /* zero_fill: the word zero */
-  VALUE_DISTANCE /* dilation: a number >= 1 */
+  VALUE_DIM,     /* in `dim`: a dimension */
+  VALUE_AXES,    /* in `over`: axes, separated by commas */
+  VALUE_WINDOW,  /* in `amount`: K or a number >= 1 */
+  VALUE_PIXELS,  /* in `amount`: a number of either sign */
+  VALUE_ZERO,    /* in `zero_fill`: the word zero */
+  VALUE_DISTANCE /* in `dilation`: a number >= 1 */
 };
 
 struct attribute_row {
@@ -22,12 +22,13 @@ struct attribute_row {
 };
 extern const struct attribute_row attributes[ATTRIBUTE_COUNT];
 
-/* The value after `key=`. */
+/* Parses the value after `key=`. */
 canvas_status attribute_parse(struct lexer *lx, enum attribute attribute, struct attrs *a);
-/* " over=KH,KW k=3": those of the bits in `which`; the optional ones where they say something. */
+/* Prints the attributes of the mask `which`, e.g. " over=KH,KW k=3", without optional ones that
+ * have their default. */
 void attributes_print(unsigned which, const struct attrs *a, struct buf *out);
 
-/* All fields but dim as numbers: what tells two nodes apart, and what their hash is made of. */
+/* All fields except dim as numbers, for comparing and hashing. */
 enum { ATTRS_NUMBERS = 2 };
 void attrs_numbers(const struct attrs *a, uint64_t out[ATTRS_NUMBERS]);
 bool attrs_equal(const struct attrs *a, const struct attrs *b);

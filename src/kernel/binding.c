@@ -1,4 +1,4 @@
-/* Bindings: whether a kernel's sizes are legal at a target, and what it costs there. */
+/* Checks whether a kernel's sizes are legal at a target, and computes its cost there. */
 #include <string.h>
 
 #include "kernel/pack.h"
@@ -19,7 +19,8 @@ bool node_is_normed(const struct kernel *k, const struct binding *b, int node) {
   return b->norm != NORM_NONE && node_is_inner(k, node);
 }
 
-/* A scale and a shift for each output of one copy of the weight; 0 for a node without norm. */
+/* Number of scales and shifts: two per output of one copy of the weight; 0 for a node without
+ * norm. */
 static bool norm_params(const struct kernel *k, const struct binding *b, int node, int64_t *out) {
   struct shape w;
   *out = 0;
@@ -138,8 +139,8 @@ int64_t binding_pooling(const struct binding *b) {
   return b->target.stride / b->sizes.value[SIZE_S];
 }
 
-/* The input averaged over stride x stride windows before the kernel sees it. Counts as published: a
- * full window for each result, also at the edge. */
+/* Cost of averaging the input over stride x stride windows. Counted as published: a full window for
+ * each result, also at the edge. */
 static struct cost pooling_cost(const struct binding *b) {
   const struct target *t = &b->target;
   struct cost c = {0};
@@ -151,7 +152,7 @@ static struct cost pooling_cost(const struct binding *b) {
   return c;
 }
 
-/* C_in > C_out: the mean over the copies' results. */
+/* Cost of the mean over the copies' results, if C_in > C_out. */
 static struct cost averaging_cost(const struct binding *b) {
   const struct target *t = &b->target;
   struct cost c = {0};
@@ -163,7 +164,7 @@ static struct cost averaging_cost(const struct binding *b) {
   return c;
 }
 
-/* Of one copy. The additions are those of the folded biases. */
+/* Cost of the norms of one copy. The additions are those of the folded biases. */
 static bool norm_cost(const struct kernel *k, const struct binding *b, struct cost *out) {
   *out = (struct cost){0};
   for (int i = 0; i < k->count; i++) {

@@ -1,4 +1,5 @@
-/* Cost of a kernel at given sizes: what its families say, and what its nodes write and read. */
+/* Computes the cost of a kernel at given sizes: the work of its nodes, and the elements they read
+ * and write. */
 #include "kernel/kernel.h"
 
 static bool add(int64_t *sum, int64_t value, int64_t times) {
@@ -13,7 +14,7 @@ bool cost_add(struct cost *sum, const struct cost *c, int64_t times) {
          add(&sum->elementwise, c->elementwise, times) && add(&sum->bytes, c->bytes, times);
 }
 
-/* Nodes that compute write their result and read their inputs once, weights once. */
+/* Cost of a node. Nodes that compute write their result and read inputs and weights once. */
 static bool node_cost(const struct kernel *k, const struct node *n, const struct sizes *sizes,
                       struct cost *out) {
   const struct row *row = node_row(n);

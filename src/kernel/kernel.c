@@ -1,4 +1,4 @@
-/* Building and checking the micro-DAG: see kernel.h. */
+/* Builds and checks the micro-DAG. See kernel.h. */
 #include "kernel/kernel.h"
 
 #include <assert.h>
@@ -44,7 +44,7 @@ void kernel_free(struct kernel *k) {
   mem_free(k);
 }
 
-/* Conditions of one node: a clause if one cannot hold, else NULL. */
+/* Checks the conditions of a node; returns a clause if one cannot hold, else NULL. */
 static const char *conditions_hold(const struct kernel *k, const struct node *n) {
   const struct family *f = node_row(n)->family;
   struct dim dims[2];
@@ -67,7 +67,7 @@ static int find_name(const struct kernel *k, const char *name) {
   return -1;
 }
 
-/* a, b, ..., z, aa, ab, ...: the first that is free, starting at the node's own index. */
+/* The first free name of a, b, ..., z, aa, ab, ..., starting at the node's index. */
 static void free_name(const struct kernel *k, char out[NODE_NAME_SIZE]) {
   for (int i = k->count;; i++) {
     if (i < 26)
@@ -208,7 +208,7 @@ bool kernel_has_weights(const struct kernel *k) {
   return false;
 }
 
-/* The node whose elements `out` hands on, wherever they are moved to. */
+/* The node whose elements `out` outputs, apart from data movement. */
 static int handed_on(const struct kernel *k) {
   int node = k->count - 1;
   while (node > 0 && node_row(&k->nodes[node])->facts & FACT_MOVES) node = k->nodes[node].in[0];
@@ -234,7 +234,8 @@ bool kernel_needs_fixed_hw(const struct kernel *k) {
     struct shape w;
     if (!node_weight(k, i, &w)) continue;
     const struct shape *in = node_input(k, &k->nodes[i], 0);
-    int g = shape_find(in, ROLE_GROUP); /* which outputs read which inputs */
+    int g =
+        shape_find(in, ROLE_GROUP); /* the group axis determines which outputs read which inputs */
     if (g >= 0 && uses_image(&in->axis[g].dim)) return true;
     for (int a = 0; a < w.count; a++)
       if (uses_image(&w.axis[a].dim)) return true;
@@ -253,12 +254,12 @@ static uint64_t moved(uint64_t offsets, int by) {
   return by ? offsets << by | offsets >> (64 - by) : offsets;
 }
 
-/* Offsets of what `n` reads along one spatial axis, given those of its input. */
+/* Offsets that `n` reads along a spatial axis, given those of its input. */
 static uint64_t looked(const struct node *n, enum role axis, uint64_t offsets) {
   const struct row *row = node_row(n);
   if (!(row->facts & FACT_SEES) || !(n->attrs.over >> axis & 1)) return offsets;
   if (row->attributes & ATTR_SHIFT) return moved(offsets, -n->attrs.amount);
-  int side = n->attrs.amount ? n->attrs.amount / 2 : 1; /* K: some neighbours */
+  int side = n->attrs.amount ? n->attrs.amount / 2 : 1; /* K: assumes one neighbour on each side */
   uint64_t all = offsets;
   int apart = n->attrs.dilation ? n->attrs.dilation : 1;
   for (int k = 1; k <= side; k++) all |= moved(offsets, k * apart) | moved(offsets, -k * apart);

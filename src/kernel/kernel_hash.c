@@ -1,21 +1,21 @@
 /* Identity of kernels: a hash of a canonical form.
  *
- * The vertices are the nodes and the variables x. Colours start from what a vertex is and are
- * refined by the colours around it (inputs in order, or as a set where a commutative binary op has
- * inputs of equal shape; consumers; the variables of an attribute) until no class splits any more.
- * Where classes of several vertices remain, each vertex of the smallest class is set apart in turn
- * and refined again; the least certificate over all leaves is the answer: individualisation and
- * refinement, as in McKay's canonical labelling. What tells two kernels apart stands in the
- * certificate; the colours only keep the tree small.
+ * The vertices are the nodes and the variables x. Initial colours describe a vertex alone. They are
+ * refined by the colours of its neighbours (inputs in order, or as a set if a commutative op has
+ * inputs of equal shape; consumers; variables of an attribute) until no class splits. If classes of
+ * several vertices remain, each vertex of the smallest class is individualised in turn and colours
+ * are refined again. The result is the smallest certificate over all leaves: individualisation and
+ * refinement, as in McKay's canonical labelling. The certificate contains everything that
+ * distinguishes kernels; the colours only keep the tree small.
  *
- * Two leaves with one certificate show an automorphism, which is checked, and prune the tree: a vertex
- * that known automorphisms move to one that was set apart before, fixing what was set apart above,
- * would only give the same certificates again, and so would the rest of a subtree in which the second
- * leaf was found. Without pruning the answer is the same, and sixteen equal branches have 2^15 leaves.
+ * Two leaves with equal certificates give an automorphism, which is verified and prunes the tree.
+ * Skipped are a vertex that a known automorphism, fixing the path, maps to one tried before, and
+ * the rest of a subtree that an automorphism maps to a searched one. Pruning does not change the
+ * result; without it sixteen equal branches would have 2^15 leaves.
  *
- * The tree has a limit of nodes. A kernel that passes it (none is known) is not decided: its hash is
- * of the kernel as it is written, so that another one never gets it, but neither does the same one
- * written otherwise.
+ * The number of tree nodes is limited. A kernel beyond the limit (none is known) is not decided:
+ * its hash is that of its text, so that no other kernel has it, but neither has the same kernel
+ * written differently.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +29,7 @@ enum { VERTICES = KERNEL_NODES_MAX + VARIABLES, STEPS = 1 << 14 };
 
 typedef uint8_t vertex;
 
-/* A leaf of the tree: how it was reached, and the vertices in the order of their colours. */
+/* A leaf of the tree: its path, and the vertices by colour. */
 struct leaf {
   struct hash certificate;
   vertex path[VERTICES], order[VERTICES];
@@ -38,16 +38,16 @@ struct leaf {
 
 struct colouring {
   const struct kernel *k;
-  int nodes, count;              /* vertices: nodes, then all variables that occur */
-  enum size variable[VARIABLES]; /* vertex nodes + i */
-  bool swaps[KERNEL_NODES_MAX];  /* inputs of this node are a set */
+  int nodes, count;              /* number of nodes; of vertices: nodes, then occurring variables */
+  enum size variable[VARIABLES]; /* variable of vertex nodes + i */
+  bool swaps[KERNEL_NODES_MAX];  /* by node: its inputs are a set */
 };
 
 struct search {
   const struct colouring *c;
-  int steps, limit; /* nodes of the tree */
+  int steps, limit; /* visited nodes of the tree; their limit */
   vertex path[VERTICES];
-  bool found; /* a leaf; then: */
+  bool found; /* a leaf was found: `first` and `best` are set */
   struct leaf first, best;
   struct {
     VEC(struct automorphism { vertex of[VERTICES]; });
@@ -69,7 +69,7 @@ bool hash_equal(struct hash a, struct hash b) {
   return a.high == b.high && a.low == b.low;
 }
 
-/* What a node is, apart from its neighbours and variables. */
+/* Colour of a node without its neighbours and variables. */
 static uint64_t own_colour(const struct node *n) {
   uint64_t h = mix(1, (uint64_t)n->op), numbers[ATTRS_NUMBERS];
   attrs_numbers(&n->attrs, numbers);
@@ -83,7 +83,7 @@ static uint64_t own_colour(const struct node *n) {
 
 static void refine_once(const struct colouring *c, const uint64_t old[VERTICES],
                         uint64_t new[VERTICES]) {
-  uint64_t around[VERTICES] = {0}; /* sums: order does not count */
+  uint64_t around[VERTICES] = {0}; /* sums, which ignore order */
   for (int i = 0; i < c->nodes; i++) {
     const struct node *n = &c->k->nodes[i];
     uint64_t inputs = 0;
@@ -133,7 +133,7 @@ static void make_order(const struct colouring *c, const uint64_t colour[VERTICES
   }
 }
 
-/* The kernel written down in the order of its vertices. */
+/* Hash of the kernel written in the given order of vertices. */
 static struct hash certificate(const struct colouring *c, const vertex order[VERTICES]) {
   int rank[VERTICES];
   for (int i = 0; i < c->count; i++) rank[order[i]] = i;
@@ -162,7 +162,7 @@ static struct hash certificate(const struct colouring *c, const vertex order[VER
 
 /* -- automorphisms -- */
 
-/* Whether node i is, with its vertices replaced, the node `to`. */
+/* Whether the mapping takes node i to the node `to`. */
 static bool maps_node(const struct colouring *c, const struct automorphism *m, int i) {
   if (m->of[i] >= c->nodes) return false;
   const struct node *n = &c->k->nodes[i], *to = &c->k->nodes[m->of[i]];
@@ -178,8 +178,8 @@ static bool maps_node(const struct colouring *c, const struct automorphism *m, i
   return same || swapped;
 }
 
-/* What moves one leaf onto another. Equal certificates say that it is an automorphism, up to their
- * collisions: it is looked at. */
+/* Records the mapping of one leaf to another if it is an automorphism. Equal certificates imply
+ * this up to collisions, so it is verified. */
 static bool note_automorphism(struct search *s, const struct leaf *from, const struct leaf *to,
                               struct automorphism *m) {
   for (int i = 0; i < s->c->count; i++) m->of[from->order[i]] = to->order[i];
@@ -195,7 +195,7 @@ static bool fixes(const struct automorphism *m, const vertex *path, int depth) {
   return true;
 }
 
-/* The first vertex of each one's orbit under the known automorphisms that fix the path. */
+/* By vertex: the first vertex of its orbit under known automorphisms that fix the path. */
 static void make_orbits(const struct search *s, int depth, vertex first[VERTICES]) {
   for (int v = 0; v < s->c->count; v++) first[v] = (vertex)v;
   for (int i = 0; i < s->automorphisms.count; i++) {
@@ -211,7 +211,7 @@ static void make_orbits(const struct search *s, int depth, vertex first[VERTICES
 
 /* -- the tree -- */
 
-/* The vertices of the smallest class of several, ties by colour; how many. */
+/* Fills the vertices of the smallest class of several, ties by colour; returns their number. */
 static int smallest_class(const struct colouring *c, const uint64_t colour[VERTICES],
                           int members[VERTICES]) {
   int size = VERTICES + 1;
@@ -229,8 +229,8 @@ static int smallest_class(const struct colouring *c, const uint64_t colour[VERTI
   return count;
 }
 
-/* Where the search goes on after a leaf like an earlier one: the depth at which their paths part, if
- * the automorphism says that the whole subtree there is like one that was searched. */
+/* The depth at which the search continues after a leaf equal to an earlier one: where their paths
+ * part, if an automorphism maps the whole subtree to a searched one. */
 static int depth_after(struct search *s, const struct leaf *earlier, const struct leaf *now) {
   struct automorphism m;
   int parts = 0;
@@ -262,7 +262,7 @@ static int visit_leaf(struct search *s, const uint64_t colour[VERTICES], int dep
   return depth;
 }
 
-/* Returns the depth at which to go on: less than `depth` where nothing new is to be found here. */
+/* Returns the depth at which to continue, less than `depth` if nothing new can be found here. */
 static int visit(struct search *s, uint64_t colour[VERTICES], int depth) {
   if (++s->steps > s->limit) return -1;
   if (refine(s->c, colour) == s->c->count) return visit_leaf(s, colour, depth);
@@ -283,7 +283,7 @@ static int visit(struct search *s, uint64_t colour[VERTICES], int depth) {
   return depth;
 }
 
-/* The kernel as it is written, names left out. */
+/* Hash of the kernel as written, without names. */
 static struct hash as_written(const struct colouring *c) {
   vertex order[VERTICES];
   for (int v = 0; v < c->count; v++) order[v] = (vertex)v;

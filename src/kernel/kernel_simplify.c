@@ -1,13 +1,13 @@
-/* Rewrites of kernels: see kernel_simplify.h.
+/* Simplifies kernels by rewrites. See kernel_simplify.h.
  *
- * A rewrite looks at one node v and says either which earlier node has the same value, so that all
- * that read v may read that one, or how v is written with inputs further up. Nodes that nothing reads
- * any more go. Where the node that is put for v has another shape (a group that goes), the numbers
- * still stand in the same order in memory, and `same_on_flat` says whether every node below computes
- * the same numbers from them.
+ * A rewrite looks at a node v and finds either an earlier node with the same value, which replaces
+ * v in its consumers, or another form of v with earlier inputs. Nodes without consumers are
+ * removed. If the replacement has another shape (a removed group), the numbers in memory still have
+ * the same order, and `same_on_flat` checks that every later node computes the same numbers from
+ * them.
  *
- * Each rewrite takes away a node or a neg, or makes an input stand further up, and none does the
- * opposite: there is an end.
+ * Each rewrite removes a node or a neg, or moves an input up, and none does the opposite, so that
+ * the process ends.
  */
 #include "kernel/kernel_simplify.h"
 
@@ -17,24 +17,25 @@
 #include "base/memory.h"
 #include "kernel/attributes.h"
 
-/* What is known about the nodes of a kernel. */
+/* Facts about the nodes of a kernel. */
 struct known {
   const struct kernel *k;
-  uint64_t above, below; /* a bit per node: never negative, never positive */
+  uint64_t above, below; /* masks of nodes that are never negative, never positive */
   int readers[KERNEL_NODES_MAX];
 };
 
 struct rewrite {
-  int same; /* the node that has v's value; -1: v becomes `node` */
+  int same; /* the node with v's value; -1: v becomes `node` */
   struct node node;
-  uint64_t gone; /* more nodes that are read past: whoever read them reads their input */
+  uint64_t gone; /* mask of further nodes that are replaced by their input */
 };
 
 static bool has(uint64_t set, int node) {
   return set >> node & 1;
 }
 
-/* Moving data, means and maxima keep the sign; zeros that come in have both. */
+/* Whether the primitive keeps the sign: data movement, means and maxima; inserted zeros have
+ * both. */
 static bool keeps_sign(const struct row *row) {
   return row->arity == 1 && (row->facts & FACT_MOVES || row->family == &family_fold);
 }
@@ -91,7 +92,7 @@ static struct known look(const struct kernel *k) {
   return s;
 }
 
-/* -- words in which rewrites are written -- */
+/* -- helpers of rewrites -- */
 
 static const struct node *input(const struct known *s, const struct node *n, int i) {
   return &s->k->nodes[n->in[i]];
@@ -101,7 +102,7 @@ static bool reads(const struct known *s, const struct node *n, int i, enum primi
   return input(s, n, i)->op == op;
 }
 
-/* Both inputs of a binary op have its shape: element by element, nothing is repeated. */
+/* Whether both inputs of a binary op have its shape, so that nothing is repeated. */
 static bool even_shapes(const struct known *s, const struct node *n) {
   return shape_equal(&input(s, n, 0)->shape, &input(s, n, 1)->shape);
 }
@@ -168,7 +169,7 @@ static bool negated_difference(const struct known *s, const struct node *n, stru
   return even_shapes(s, sub) && becomes(r, PRIMITIVE_SUB, sub->in[1], sub->in[0]);
 }
 
-/* a * a */
+/* a * a = sqr a */
 static bool own_product(const struct known *s, const struct node *n, struct rewrite *r) {
   (void)s;
   return n->op == PRIMITIVE_MUL && n->in[0] == n->in[1] && becomes(r, PRIMITIVE_SQR, n->in[0], -1);
@@ -208,7 +209,7 @@ static bool known_order(const struct known *s, const struct node *n, struct rewr
   return false;
 }
 
-/* the same arithmetic on the same inputs; weights are each node's own */
+/* common subexpression; nodes with weights are never equal */
 static bool common_node(const struct known *s, const struct node *n, struct rewrite *r) {
   const struct row *row = node_row(n);
   int v = (int)(n - s->k->nodes);
@@ -223,7 +224,7 @@ static bool common_node(const struct known *s, const struct node *n, struct rewr
   return false;
 }
 
-/* h - p - q: circular always; with zeros where both move one way, as no pixel comes back */
+/* h - p - q: always if circular; with zeros only if both have the same direction */
 static bool shift_of_shift(const struct known *s, const struct node *n, struct rewrite *r) {
   const struct node *first = input(s, n, 0);
   if (n->op != PRIMITIVE_SHIFT || first->op != PRIMITIVE_SHIFT) return false;
@@ -242,7 +243,7 @@ static bool only_reader(const struct known *s, const struct node *n) {
   return s->readers[n->in[0]] == 1;
 }
 
-/* Two steps along different axes, else alike, are one along both. */
+/* Merges two equal operations along different axes into one along both. */
 static bool both_axes(const struct known *s, const struct node *n, struct rewrite *r) {
   const struct node *first = input(s, n, 0);
   struct attrs alike = first->attrs;
@@ -255,12 +256,12 @@ static bool both_axes(const struct known *s, const struct node *n, struct rewrit
   return true;
 }
 
-/* a[h - p] along H, then a[w - p] along W: each index is moved by itself */
+/* a[h - p] along H, then a[w - p] along W: the indices are independent */
 static bool shift_both(const struct known *s, const struct node *n, struct rewrite *r) {
   return n->op == PRIMITIVE_SHIFT && both_axes(s, n, r);
 }
 
-/* windows along H, then along W: the axes kh and kw are put in the same places */
+/* windows along H, then along W: the axes kh and kw are inserted at the same places */
 static bool unfold_both(const struct known *s, const struct node *n, struct rewrite *r) {
   return n->op == PRIMITIVE_UNFOLD && both_axes(s, n, r);
 }
@@ -269,12 +270,13 @@ static bool subsample_both(const struct known *s, const struct node *n, struct r
   return n->op == PRIMITIVE_SUBSAMPLE && both_axes(s, n, r);
 }
 
-/* a mean of means over equally many, a maximum of maxima; the shape rule says which pairs are legal */
+/* a mean of equally large means, a maximum of maxima; the shape rule decides which pairs are
+ * legal */
 static bool fold_both(const struct known *s, const struct node *n, struct rewrite *r) {
   return node_row(n)->family == &family_fold && both_axes(s, n, r);
 }
 
-/* a circular shift only changes the order in which a fold meets the elements of its axes */
+/* a circular shift only permutes the elements of a fold along its axes */
 static bool fold_of_shift(const struct known *s, const struct node *n, struct rewrite *r) {
   if (node_row(n)->family != &family_fold || !reads(s, n, 0, PRIMITIVE_SHIFT)) return false;
   const struct attrs *shift = &input(s, n, 0)->attrs;
@@ -293,7 +295,8 @@ static bool all_ones(const struct shape *s, unsigned roles) {
   return dim_is_one(&product);
 }
 
-/* Numbers and their order stay, axes change: gone if nothing below sees the axes (same_on_flat). */
+/* Removes a node that changes axes, but neither numbers nor their order, if no later node depends
+ * on the axes (same_on_flat). */
 static bool only_axes(const struct known *s, const struct node *n, struct rewrite *r) {
   bool group = node_row(n)->family == &family_group;
   bool window = n->op == PRIMITIVE_UNFOLD && n->attrs.amount == 1 && dim_is_one(&n->attrs.dim);
@@ -302,7 +305,7 @@ static bool only_axes(const struct known *s, const struct node *n, struct rewrit
   return (group || window || fold) && is_same(r, n->in[0]);
 }
 
-/* A sum of two grouped tensors is no sum once one group goes: all groups that are alike go at once. */
+/* Removes all equal groups at once, since a binary op of two grouped tensors needs both. */
 static bool axes_together(const struct known *s, const struct node *n, struct rewrite *r) {
   if (node_row(n)->family != &family_group) return false;
   is_same(r, n->in[0]);
@@ -362,7 +365,8 @@ static bool same_axis(const struct shape *a, const struct shape *b, enum role ro
   return dim_equal(&x, &y);
 }
 
-/* The same windows and pixels behind as many groups and channels: an axis of 1 may be missing. */
+/* Whether windows, pixels and the product of groups and channels are equal; an axis of 1 may be
+ * missing. */
 static bool same_tail(const struct shape *a, const struct shape *b) {
   struct dim lead_a = shape_product(a, ROLES_LEAD), lead_b = shape_product(b, ROLES_LEAD);
   bool same = dim_equal(&lead_a, &lead_b);
@@ -376,7 +380,8 @@ static struct dim run(const struct shape *s, int first, int count) {
   return product;
 }
 
-/* Element [p, q, s] meets [p, q mod left, s]: the sizes of p, q, s and left decide. */
+/* Whether elements [p, q, s] and [p, q mod left, s] still meet: the sizes of p, q, s and left
+ * decide. */
 static bool same_broadcast(const struct shape *l, const struct shape *r, const struct shape *l2,
                            const struct shape *r2) {
   struct match m = shape_match(l, r), m2 = shape_match(l2, r2);
@@ -411,7 +416,7 @@ static int source(const struct kernel *k, const struct rewrite *r, int v, int no
   return node;
 }
 
-/* A bit per node that the output needs once v is rewritten; the input always stays. */
+/* Mask of nodes that the output needs after the rewrite; the input always stays. */
 static uint64_t live(const struct kernel *k, int v, const struct rewrite *r) {
   uint64_t set = UINT64_C(1) << (k->count - 1) | 1;
   for (int i = k->count - 1; i > 0; i--) {
@@ -422,7 +427,7 @@ static uint64_t live(const struct kernel *k, int v, const struct rewrite *r) {
   return set;
 }
 
-/* k with the rewrite in *out; false where that is illegal or would compute something else. */
+/* Writes k with the rewrite to *out; false: illegal, or it would compute something else. */
 static bool apply(const struct kernel *k, int v, const struct rewrite *r, struct kernel *out) {
   uint64_t keep = live(k, v, r);
   int to[KERNEL_NODES_MAX] = {0};
@@ -466,7 +471,7 @@ struct kernel *kernel_simplify(const struct kernel *k) {
 
 /* -- constants -- */
 
-/* Past groups, which change no number and no order. */
+/* The node without groups, which change neither numbers nor order. */
 static int ungrouped(const struct kernel *k, int node) {
   while (node_row(&k->nodes[node])->family == &family_group) node = k->nodes[node].in[0];
   return node;

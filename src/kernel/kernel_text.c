@@ -1,4 +1,4 @@
-/* The text of kernels.
+/* Parses and prints the text of kernels.
  *
  *   canvas 1
  *   kernel NAME
@@ -6,7 +6,7 @@
  *   b = WORD INPUT.. [MODE] [ATTRIBUTE=VALUE ..] [: SHAPE]
  *   out b
  *
- * The shape after the colon is checked while parsing. print(parse(t)) is stable.
+ * Parsing checks the shape after the colon. print(parse(t)) is stable.
  */
 #include <stdio.h>
 #include <string.h>
@@ -35,7 +35,7 @@ static int node_named(const struct kernel *k, const struct token *t) {
   return -1;
 }
 
-/* The first row with this word: rows that share a word stand together and differ in mode. */
+/* The first row with this word. Rows with the same word are adjacent and differ in mode. */
 static int row_named(const struct token *t) {
   for (int i = 0; i < PRIMITIVE_COUNT; i++) {
     const char *word = primitive_rows[i].word;
@@ -55,14 +55,14 @@ static canvas_status parse_input(struct lexer *lx, const struct kernel *k, int *
   return CANVAS_OK;
 }
 
-/* The attribute of the row that stands here; -1: it has none of that name. */
+/* The attribute of the row at the current token; -1: none of that name. */
 static int attribute_named(const struct row *row, const struct lexer *lx) {
   for (int i = 0; i < ATTRIBUTE_COUNT; i++)
     if (row->attributes >> i & 1 && lexer_is(lx, attributes[i].key)) return i;
   return -1;
 }
 
-/* Picks the row of the node's word that has this mode; says whether there is one. */
+/* Selects the row of the node's word with this mode; false: there is none. */
 static bool switch_mode(const struct lexer *lx, enum primitive *op) {
   const char *word = primitive_rows[*op].word;
   for (int i = 0; i < PRIMITIVE_COUNT; i++)
@@ -74,7 +74,7 @@ static bool switch_mode(const struct lexer *lx, enum primitive *op) {
   return false;
 }
 
-/* Modes and attributes up to the colon or the end of the line. */
+/* Parses mode and attributes up to the colon or the end of the line. */
 static canvas_status parse_attributes(struct lexer *lx, struct node *n) {
   const struct token start = lx->token;
   unsigned seen = 0;
@@ -121,7 +121,7 @@ static canvas_status check_shape(struct lexer *lx, const struct node *n) {
   return status;
 }
 
-/* kernel_add with the place of the node in front of its error message. */
+/* kernel_add with the node's position in front of its error message. */
 static canvas_status add_at(struct lexer *lx, const struct token *at, struct kernel *k,
                             const struct node *n) {
   canvas_status status = kernel_add(lx->ctx, k, n);
@@ -141,11 +141,11 @@ static canvas_status parse_operands(struct lexer *lx, const struct kernel *k, st
   n->op = (enum primitive)op;
   lexer_next(lx);
   for (int i = 0; i < primitive_rows[op].arity; i++) TRY(parse_input(lx, k, &n->in[i]));
-  /* of rows that share a word, the one without a mode is the default if there is one */
+  /* without a mode the first row of the word is taken */
   return parse_attributes(lx, n);
 }
 
-/* `NAME = WORD ...`: the first node must be the input, no other may be. */
+/* Parses `NAME = WORD ...`. The first node must be the input, and no other may be. */
 static canvas_status parse_node(struct lexer *lx, struct kernel *k, bool first) {
   struct node n = {.in = {-1, -1}, .attrs.dim = {.num = 1, .den = 1}};
   const struct token name = lx->token;

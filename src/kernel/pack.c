@@ -11,8 +11,8 @@
  *   bind layer2.0.conv1 ...
  *   keep layer3.0.conv1 Cin=128 Cout=128 KH=3 KW=3 H=28 W=28 stride=1
  *
- * H and W are of the layer's input; groups= is printed only if it is not 1, G only if the kernel
- * uses it, `norm` only where a weight is normalised. The comment shows each weight's layout, the
+ * H and W are those of the layer's input. groups= is printed only if it is not 1, G only if the
+ * kernel uses it, `norm` only if a weight is normalised. The comment shows each weight's layout,
  * copies first. `keep` lines stand at the end. print(parse(t)) is stable.
  */
 #include <stdlib.h>
@@ -71,7 +71,7 @@ struct pack *pack_part(const struct pack *p, int kernel) {
 
 /* -- binding -- */
 
-/* Exactly the variables that the kernel uses have a value. */
+/* Checks that exactly the variables that the kernel uses have a value. */
 static canvas_status check_variables(canvas_context *ctx, const struct kernel *k,
                                      const struct binding *b) {
   unsigned used = kernel_variables(k);
@@ -91,7 +91,7 @@ static canvas_status check_variables(canvas_context *ctx, const struct kernel *k
   return CANVAS_OK;
 }
 
-/* The sizes that follow from the target, with G and the variables of `b`. */
+/* Adds the sizes that follow from the target to G and the variables of `b`. */
 static void complete(const struct kernel *k, struct binding *b) {
   struct sizes given = b->sizes;
   target_sizes(&b->target, k, &b->sizes, &b->copies);
@@ -237,7 +237,7 @@ canvas_status norm_parse(struct lexer *lx, enum norm *out) {
   return lexer_unexpected(lx, "'batch' or 'none'");
 }
 
-/* `name=t0` or `norm=batch`: what no bind line says. */
+/* Parses `name=t0` or `norm=batch`, which bind lines do not have. */
 static canvas_status parse_word(struct lexer *lx, struct binding *b) {
   bool naming = lexer_is(lx, "name");
   lexer_next(lx);
@@ -245,7 +245,7 @@ static canvas_status parse_word(struct lexer *lx, struct binding *b) {
   return naming ? target_name_parse(lx, b->target.name) : norm_parse(lx, &b->norm);
 }
 
-/* One `key=value`; values[key] is 0 until it is given. */
+/* Parses `key=value`; values[key] is 0 until then. */
 static canvas_status parse_pair(struct lexer *lx, int64_t values[KEYS]) {
   const struct token at = lx->token;
   int key = at.kind == TOKEN_NAME ? find_key(&at) : -1;
@@ -274,7 +274,7 @@ static canvas_status need(struct lexer *lx, const struct token *at, const int64_
   return lexer_fail(lx, at, "%s is missing, give '%s='", key_name(key), key_name(key));
 }
 
-/* C for Cin and Cout, K for KH and KW. */
+/* Expands C to Cin and Cout, K to KH and KW. */
 static canvas_status settle_short(struct lexer *lx, const struct token *at, int64_t v[KEYS]) {
   if (v[KEY_C] && (v[KEY_CIN] || v[KEY_COUT]))
     return lexer_fail(lx, at, "give either C or Cin and Cout");

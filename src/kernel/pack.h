@@ -1,16 +1,17 @@
 /* Targets, bindings and packs.
  *
- * A target is a layer to replace. A binding gives a kernel all sizes at one target: inside the
- * kernel C = min(C_in, C_out), H and W are the layer's output sizes ceil(H/stride), as the input is
- * pooled by the stride; or, in a kernel that uses S, the layer's input sizes, and S is the stride. It
- * runs in max(C_in, C_out)/C copies with weights of their own (paper figure 2): side by side where
- * C_out is larger, on groups of the input whose results are averaged where C_in is. A pack gives
- * each target a kernel with its sizes, or keeps the convolution: it says everything but the
- * weights' values. One kernel for all targets is the common case, a list of length 1.
+ * A target is a layer to replace. A binding gives a kernel all sizes at one target. Inside the
+ * kernel C = min(C_in, C_out), and H and W are the layer's output sizes ceil(H/stride), as the input
+ * is pooled by the stride. In a kernel that uses S they are the layer's input sizes, and S is the
+ * stride. The kernel runs in max(C_in, C_out)/C copies with weights of their own (paper figure 2):
+ * their results are concatenated if C_out is larger; if C_in is larger, each copy reads one group of
+ * the input and the results are averaged. A pack gives each target a kernel with its sizes, or keeps the
+ * convolution: everything except the values of weights. One kernel for all targets is the common
+ * case, a list of length 1.
  *
- * A pack may say that it is trained with a normalisation after every inner weight (node_is_inner).
- * For inference the normalisation is folded: the weight is scaled, and what a node of weights gives
- * gets a bias, one number per copy and output of the weight.
+ * A pack may state that every inner weight (node_is_inner) is followed by a normalisation in
+ * training. For inference it is folded: the weight is scaled, and the node gets a bias, one number
+ * per copy and output of the weight.
  */
 #ifndef CANVAS_KERNEL_PACK_H
 #define CANVAS_KERNEL_PACK_H
@@ -19,13 +20,13 @@
 #include "kernel/kernel.h"
 
 enum { TARGET_NAME_SIZE = 128, TARGETS_MAX = 4096 };
-#define SIZE_LIMIT             (INT64_C(1) << 24) /* of one size */
-#define ELEMENTS_LIMIT_DEFAULT (INT64_C(1) << 25) /* of one tensor, per sample, copies included */
-#define ELEMENTS_LIMIT_MAX     (INT64_C(1) << 40) /* whatever the options say */
+#define SIZE_LIMIT             (INT64_C(1) << 24) /* limit of one size */
+#define ELEMENTS_LIMIT_DEFAULT (INT64_C(1) << 25) /* limit of a tensor per sample, with copies */
+#define ELEMENTS_LIMIT_MAX     (INT64_C(1) << 40) /* largest value of that option */
 
 struct target {
   char name[TARGET_NAME_SIZE];
-  int64_t cin, cout, h, w; /* h, w of the layer's input */
+  int64_t cin, cout, h, w; /* h and w are those of the layer's input */
   int64_t kh, kw, stride, groups;
 };
 struct targets {
@@ -34,13 +35,13 @@ struct targets {
 
 enum norm {
   NORM_NONE,
-  NORM_BATCH /* BatchNorm: over batch and pixels, then a scale and a shift */
+  NORM_BATCH /* BatchNorm over batch and pixels, then a scale and a shift */
 };
 struct binding {
   struct target target;
-  struct sizes sizes; /* G, C, KH, KW, H, W, S and the x of the kernel: what the kernel sees */
+  struct sizes sizes; /* sizes inside the kernel: G, C, KH, KW, H, W, S and its x */
   int64_t copies;
-  enum norm norm; /* the same in all bindings of a pack; none where no weight is inner */
+  enum norm norm; /* equal in all bindings of a pack; NORM_NONE if no weight is inner */
 };
 /* A kernel with the bindings of the targets that it replaces, and the next kernel. */
 struct pack {
@@ -51,53 +52,57 @@ struct pack {
 };
 
 /* -- targets (target.c) -- */
-/* Lines `name C_in C_out H W kernel stride groups`, or "C,H,W;C,H,W" (dense 3x3, stride 1). */
+/* Parses lines `name C_in C_out H W kernel stride groups`, or "C,H,W;C,H,W" (dense 3x3, stride
+ * 1). */
 canvas_status targets_parse(canvas_context *ctx, const char *text, size_t length,
                             struct targets *out);
 void targets_print(const struct targets *t, struct buf *out);
 void targets_free(struct targets *t);
-/* Letters, digits and _ . : / + -: safe in every text and in generated code. */
+/* Parses a name of letters, digits and _ . : / + -, which are safe in every text and in generated
+ * code. */
 canvas_status target_name_parse(struct lexer *lx, char out[TARGET_NAME_SIZE]);
 /* Checks the sizes of one target: positive, within limits, odd kernel, one of C_in and C_out a
  * multiple of the other, groups dividing both. */
 canvas_status target_check(canvas_context *ctx, const struct target *t);
-/* The convolution that is replaced: macs and params (no bias), activations, bytes. */
+/* Cost of the replaced convolution: macs and params (no bias), activations, bytes. */
 struct cost target_cost(const struct target *t);
-/* Sizes of a kernel at this target, G and x still 0. S is the stride if the kernel uses S, else 1 and
- * the input is pooled; k NULL: a kernel without S. */
+/* Sizes of a kernel at this target, with G and x 0, and its number of copies. S is the stride if the
+ * kernel uses S, else 1 and the input is pooled; k NULL: a kernel without S. */
 void target_sizes(const struct target *t, const struct kernel *k, struct sizes *sizes,
                   int64_t *copies);
 int64_t target_pixels(const struct target *t);            /* of one channel of the layer's output */
 int64_t targets_common_channels(const struct targets *t); /* gcd of all min(C_in, C_out) */
 
 /* -- bindings (binding.c) -- */
-/* Every dim and condition whole, G | C, every tensor and weight (all copies) within the limit, and
- * weights where C_out > C_in, as copies would be equal otherwise (unless exempt). */
+/* Checks that every dim and condition is whole, G | C, every tensor and weight (all copies) is
+ * within the limit, and that there are weights if C_out > C_in, since copies would be equal
+ * otherwise (unless exempt). */
 canvas_status binding_check(canvas_context *ctx, const struct kernel *k, const struct binding *b,
                             int64_t elements_limit, bool exempt);
-/* Of one binding and one sample, copies, pooling and averaging included; false past 2^62. */
+/* Cost of one binding for one sample, including copies, pooling and averaging; false: beyond
+ * 2^62. */
 bool binding_cost(const struct kernel *k, const struct binding *b, struct cost *out);
-/* What a node writes, the parameters it owns (weights, and scales and shifts of its norm) and its
- * macs, over all copies; false past 2^62 or where a dim is not whole. */
+/* Elements that a node writes, parameters that it owns (weights, and scales and shifts of its norm)
+ * and its macs, over all copies; false: beyond 2^62, or a dim is not whole. */
 struct node_use {
   int64_t written, owned, macs;
 };
 bool node_measure(const struct kernel *k, const struct binding *b, int node, struct node_use *out);
 /* The stride by which the input is average-pooled before the kernel: 1 if the kernel uses S. */
 int64_t binding_pooling(const struct binding *b);
-/* The layout of a node's weight: copies, then the axes of node_weight. Returns how many axes, 0 for a
- * node without weights. */
+/* The layout of a node's weight: copies, then the axes of node_weight. Returns the number of axes,
+ * 0 without weights. */
 enum { WEIGHT_AXES = AXES_MAX + 1 };
 int weight_shape(const struct kernel *k, const struct binding *b, int node,
                  int64_t out[WEIGHT_AXES]);
 bool node_is_normed(const struct kernel *k, const struct binding *b, int node);
 
 /* -- packs (pack.c) -- */
-struct pack *pack_new(const struct kernel *k); /* a copy of k, no bindings yet */
+struct pack *pack_new(const struct kernel *k); /* copies k, without bindings */
 void pack_free(struct pack *p);
-/* Appends b to the last kernel of the list: its target, G (where the kernel uses it) and exactly the x of the kernel are given,
- * all other sizes follow. Checks with ELEMENTS_LIMIT_MAX and exempt: what was solved with wider
- * options parses back. */
+/* Appends b to the last kernel of the list. b has the target, G (if the kernel uses it) and exactly
+ * the x of the kernel; all other sizes follow. Checks with ELEMENTS_LIMIT_MAX and exempt, so that
+ * solutions of wider options can be parsed. */
 canvas_status pack_bind(canvas_context *ctx, struct pack *p, const struct binding *b);
 /* Appends another kernel, a copy, which pack_bind binds from now on. */
 void pack_add(struct pack *p, const struct kernel *k);
@@ -111,11 +116,11 @@ struct pack *pack_part(const struct pack *p, int kernel); /* a copy: one kernel,
 /* That of the kernel; of several kernels or kept targets, of what each target has. */
 struct hash pack_hash(const struct pack *p, bool *decided);
 enum norm pack_norm(const struct pack *p);                  /* of the first kernel */
-canvas_status norm_parse(struct lexer *lx, enum norm *out); /* `batch` or `none` */
-bool pack_cost(const struct pack *p, struct cost *out);     /* of all targets; false past 2^62 */
-/* "C=64,H=56,W=56,G=4,x0=64" (commas or blanks): C or Cin and Cout, H and W of the layer's input; K
- * or KH and KW (3), stride (1), groups (1), name (t0), norm (none). G and x are checked by
- * pack_bind. */
+canvas_status norm_parse(struct lexer *lx, enum norm *out); /* parses `batch` or `none` */
+bool pack_cost(const struct pack *p, struct cost *out);     /* of all targets; false: beyond 2^62 */
+/* Parses "C=64,H=56,W=56,G=4,x0=64" (commas or blanks): C or Cin and Cout, H and W of the layer's
+ * input; optionally K or KH and KW (3), stride (1), groups (1), name (t0), norm (none). pack_bind
+ * checks G and x. */
 canvas_status binding_parse_at(canvas_context *ctx, const char *text, size_t length,
                                struct binding *out);
 canvas_status pack_parse(canvas_context *ctx, const char *text, size_t length, struct pack **out);

@@ -2,7 +2,7 @@
  *
  * The rows are the only list of primitives: the enum, the parser, the verifier, the sampler, the
  * table in docs/kernel.md and the Python constants come from them. A family's behaviour is declared
- * here and defined in src/primitive/: a row whose family has none does not link.
+ * here and defined in src/primitive/: a row without a defined family does not link.
  */
 #ifndef CANVAS_KERNEL_PRIMITIVE_H
 #define CANVAS_KERNEL_PRIMITIVE_H
@@ -18,10 +18,10 @@ struct spelling; /* primitive/spelling.h: kernel -> PyTorch */
 enum {
   FACT_LINEAR = 1,     /* linear in its input (a binary op: in each of its inputs) */
   FACT_WEIGHTS = 2,    /* owns weights */
-  FACT_MOVES = 4,      /* moves data only: an index map, no arithmetic */
+  FACT_MOVES = 4,      /* only moves data: changes indices, no arithmetic */
   FACT_COMMUTES = 8,   /* inputs of equal shape may be swapped */
-  FACT_SEES = 16,      /* brings neighbours along the axes of over= */
-  FACT_ACTIVATION = 32 /* what networks commonly have between weights */
+  FACT_SEES = 16,      /* reads neighbours along the axes of over= */
+  FACT_ACTIVATION = 32 /* commonly used between weights in networks */
 };
 
 /* clang-format off */
@@ -122,22 +122,23 @@ enum primitive {
       PRIMITIVE_COUNT
 };
 
-/* What a node's arithmetic costs at given sizes, of one sample. */
+/* Arithmetic of a node at given sizes, for one sample. */
 struct work {
   int64_t macs;        /* multiply-accumulates of contractions */
   int64_t params;      /* weights */
-  int64_t elementwise; /* every other scalar operation: paper's P counts per primitive */
+  int64_t elementwise; /* all other scalar operations: the paper's P counts per primitive */
 };
 
-/* An application that may be drawn: a node still without shape, and what a binary op must put for a
- * variable first (x = -1: nothing). */
+/* Attributes of a node, by enum value_kind. */
 struct attrs {
-  struct dim dim; /* DIM */
-  unsigned over;  /* AXES: a bit per role */
-  int amount;     /* WINDOW: 0 = K; PIXELS */
-  int dilation;   /* DISTANCE: 0 = neighbours, never 1 */
+  struct dim dim; /* DIM: a dimension */
+  unsigned over;  /* AXES: mask of roles */
+  int amount;     /* WINDOW: size, 0 for K; PIXELS: offset */
+  int dilation;   /* DISTANCE: 0 for 1 */
   bool zero_fill; /* ZERO */
 };
+/* An application that may be drawn: a node without shape, and for a binary op a variable x that
+ * must first be replaced by `by` (x = -1: none). */
 struct candidate {
   enum primitive op;
   int in[2];
@@ -145,27 +146,29 @@ struct candidate {
   int x;
   struct dim by;
 };
-enum { CANDIDATES_MAX = 96 }; /* of one tensor, or one ordered pair, in one family */
+enum { CANDIDATES_MAX = 96 }; /* limit per tensor, or per ordered pair, in one family */
 
-/* A family: hooks in pipeline order. Optional hooks may be NULL. */
+/* A family of primitives: hooks in pipeline order. Optional hooks may be NULL. */
 struct family {
-  const char *name; /* as in Table 1 of the paper */
-  bool drawn;       /* a type of the sampler (not input and output) */
-  bool binary;      /* two inputs: `choices` is asked for ordered pairs */
-  /* The result's shape; NULL, or why the node is illegal (a clause without subject). */
+  const char *name; /* name as in Table 1 of the paper */
+  bool drawn;       /* drawn by the sampler (all except input and output) */
+  bool binary;      /* two inputs: `choices` is called with ordered pairs */
+  /* Computes the result's shape; NULL, or why the node is illegal (a clause without subject). */
   const char *(*shape)(const struct kernel *k, const struct node *n, struct shape *out);
-  /* Optional. Dims that must be whole although no shape shows them; how many. */
+  /* Optional. Fills dims that must be whole although no shape contains them; returns their
+   * number. */
   int (*conditions)(const struct kernel *k, const struct node *n, struct dim out[2]);
-  /* Optional. Applications to tensor a (binary: of a onto b) that may be legal. */
+  /* Optional. Fills applications to tensor a (binary: of a onto b) that may be legal; returns their
+   * number. */
   int (*choices)(const struct kernel *k, int a, int b, struct candidate out[CANDIDATES_MAX]);
-  /* Of a row that owns weights: the shape of one copy's weight, the axis of its outputs first, then
-   * one per role that an output sums over, in the order in which the weight is stored. */
+  /* For rows that own weights: the shape of one copy's weight in storage order, first the axis of
+   * its outputs, then one axis per role that an output sums over. */
   void (*weight)(const struct kernel *k, const struct node *n, struct shape *out);
-  /* Optional. Zero work where absent. False if a size overflows. */
+  /* Optional; NULL: no work. False: a size overflows. */
   bool (*work)(const struct kernel *k, const struct node *n, const struct sizes *s, struct work *w);
-  /* Meaning: appends stages to the program. */
+  /* Defines the meaning: appends stages to the program. */
   void (*lower)(struct lowering *l, int node);
-  /* One or more lines of `forward`. */
+  /* Writes one or more lines of `forward`. */
   void (*torch)(struct spelling *s, int node);
 };
 #define X(id, word, mode, fam, ...) extern const struct family family_##fam;
@@ -177,7 +180,7 @@ struct row {
   const struct family *family;
   int arity;
   unsigned attributes, facts;
-  const char *not_after; /* words: not drawn after one of these, a group or shift between or not */
+  const char *not_after; /* words after which it is not drawn, also with a group or shift between */
   const char *meaning;
 };
 extern const struct row primitive_rows[PRIMITIVE_COUNT];

@@ -1,10 +1,10 @@
-/* Targets: the layers to replace, their text and what they cost.
+/* Targets: the layers to replace, their text and cost.
  *
  *   layer1.0.conv1 64 64 56 56 3 1 1      name C_in C_out H W kernel stride groups
  *   layer2.0.conv1,64,128,56,56,3x1,2     groups = 1
  *
  * or the short form `64,56,56;128,28,28`: C,H,W of dense 3x3 layers t0, t1, ... The limits of
- * target_check keep every sum over TARGETS_MAX layers within 2^62.
+ * target_check keep every sum over TARGETS_MAX layers below 2^62.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static bool is_column(char c) {
   return c > ' ' && c < 0x7f && c != ',' && c != ';' && c != '#';
 }
 
-/* Makes the current token a whole column: up to a blank, a comma, a semicolon or a comment. */
+/* Extends the current token to a whole column, up to a blank, comma, semicolon or comment. */
 static canvas_status column(struct lexer *lx, const char *what) {
   struct token *t = &lx->token;
   if (at_end(lx) || !is_column(*t->start)) return lexer_unexpected(lx, what);
@@ -38,7 +38,7 @@ static canvas_status column(struct lexer *lx, const char *what) {
   return CANVAS_OK;
 }
 
-/* The digits text[0..length) as a size; false if they are none or the size is out of its limits. */
+/* Reads the digits text[0..length) as a size; false: not digits, or out of range. */
 static bool read_size(const char *text, int length, int64_t *out) {
   int64_t value = 0;
   if (length < 1) return false;
@@ -61,7 +61,7 @@ static canvas_status parse_size(struct lexer *lx, const char *what, int64_t *out
   return CANVAS_OK;
 }
 
-/* `3` or `3x1` */
+/* Parses `3` or `3x1`. */
 static canvas_status parse_window(struct lexer *lx, int64_t *kh, int64_t *kw) {
   const struct token *t = &lx->token;
   TRY(column(lx, "kernel"));
@@ -99,7 +99,7 @@ canvas_status target_name_parse(struct lexer *lx, char out[TARGET_NAME_SIZE]) {
   return CANVAS_OK;
 }
 
-/* a*b <= limit; *product is set where it is */
+/* Whether a*b <= limit; then *product is set. */
 static bool product_within(int64_t a, int64_t b, int64_t limit, int64_t *product) {
   if (a > limit / b) return false;
   *product = a * b;
@@ -211,7 +211,7 @@ void targets_print(const struct targets *t, struct buf *out) {
   }
 }
 
-/* Checks `target`, which stands at `at`, and appends it. */
+/* Checks `target`, which starts at token `at`, and appends it. */
 static canvas_status append(struct lexer *lx, const struct token *at, const struct target *target,
                             struct targets *out) {
   if (target_check(lx->ctx, target) != CANVAS_OK) {
@@ -250,7 +250,7 @@ static canvas_status parse_line(struct lexer *lx, struct targets *out) {
   return lexer_end_line(lx, "after 'name C_in C_out H W kernel stride groups'");
 }
 
-/* C,H,W up to a semicolon or the end of the line. */
+/* Parses C,H,W up to a semicolon or the end of the line. */
 static canvas_status parse_short(struct lexer *lx, struct targets *out) {
   const struct token at = lx->token;
   struct target t = {.kh = 3, .kw = 3, .stride = 1, .groups = 1};
@@ -269,8 +269,8 @@ static canvas_status parse_short(struct lexer *lx, struct targets *out) {
   return lexer_end_line(lx, "or ';' after 'C,H,W'");
 }
 
-/* The short form holds a semicolon, or its first line is three columns or fewer that all begin as
- * numbers do; a line of the long form has six columns or more. */
+/* Whether the text is in short form: it has a semicolon, or its first line has at most three
+ * columns that all start like numbers; a line of the long form has at least six. */
 static bool is_short(const struct lexer *lx) {
   bool comment = false;
   for (const char *p = lx->token.start; p < lx->end; p++) {

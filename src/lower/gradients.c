@@ -265,7 +265,8 @@ static void fill(struct gradients *g, struct random *r, uint64_t index) {
   for (int i = 0; i < p->inputs.count; i++) {
     int tensor = p->inputs.data[i];
     int64_t count = program_elements(p, tensor);
-    double fan_in = (double)(count / p->tensors.data[tensor].axes[0].size);
+    int64_t each = count / p->tensors.data[tensor].axes[0].size;
+    double fan_in = (double)each;
     double size = (double)(1 << index % 4) / sqrt(fan_in);
     for (int64_t j = 0; j < count; j++) {
       struct number *n = &g->values[tensor][j];

@@ -1,4 +1,4 @@
-/* Programs put together of others. See call_maker.h. */
+/* Composes a program from stages of others. See call_maker.h. */
 #include "net/call_maker.h"
 
 #include <stdio.h>
@@ -7,38 +7,17 @@
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-static bool stage_taken(const void *p, const char *name) {
+static bool is_stage_taken(const struct program *p, const char *name) {
   return program_find(p, name) >= 0 || program_is_word(name);
 }
 
-static bool value_taken(const void *n, const char *name) {
-  return network_find(n, name) >= 0;
-}
-
-static bool program_taken(const void *n, const char *name) {
-  return network_find_program(n, name) >= 0;
-}
-
-static void free_name(const void *in, bool (*taken)(const void *, const char *), const char *wanted,
-                      char out[PROGRAM_NAME + 1]) {
+void free_stage_name(const struct program *p, const char *wanted, char out[PROGRAM_NAME + 1]) {
   snprintf(out, PROGRAM_NAME + 1, "%s", wanted);
-  for (int i = 2; taken(in, out); i++)
+  for (int i = 2; is_stage_taken(p, out); i++)
     snprintf(out, PROGRAM_NAME + 1, "%.*s_%d", PROGRAM_NAME - 12, wanted, i);
 }
 
-void free_stage_name(const struct program *p, const char *wanted, char out[PROGRAM_NAME + 1]) {
-  free_name(p, stage_taken, wanted, out);
-}
-
-void free_value_name(const struct network *n, const char *wanted, char out[PROGRAM_NAME + 1]) {
-  free_name(n, value_taken, wanted, out);
-}
-
-void free_program_name(const struct network *n, const char *wanted, char out[PROGRAM_NAME + 1]) {
-  free_name(n, program_taken, wanted, out);
-}
-
-/* ---- a call in the making --------------------------------------------------------------------- */
+/* ---- a call under construction --------------------------------------------------------------- */
 
 struct call_maker call_maker_open(const char *name) {
   return (struct call_maker){.program = program_new(name)};
@@ -82,7 +61,7 @@ int graft_stage(struct program *to, const struct program_tensor *like, const cha
   return program_stage(to, text, dtype, like->rank, names, sizes);
 }
 
-/* An argument may be given to one input that is constant and to one that is not. */
+/* A tensor may be passed to a constant input and to one that is not: `constant` is merged. */
 int call_maker_input(struct call_maker *m, int tensor, const struct program *from, int like) {
   const struct program_tensor *t = &from->tensors.data[like];
   const char *names[PROGRAM_AXES];
@@ -105,7 +84,7 @@ int call_maker_input(struct call_maker *m, int tensor, const struct program *fro
   return made;
 }
 
-/* ---- what is taken from a call ----------------------------------------------------------------- */
+/* ---- stages taken from a call ---------------------------------------------------------------- */
 
 struct graft graft_open(struct call_maker *to, const struct network *n, int call) {
   const struct program *from = n->programs.data[n->calls.data[call].program];

@@ -1,8 +1,9 @@
-/* Which contiguous parts a program copies. See copied_parts.h.
+/* Finds the contiguous parts that a program copies. See copied_parts.h.
  *
- * The elements of the output are a box, [low, high) of each axis. A condition of indices is decided in the box, or
- * cuts it in two along an axis. Where a load is left, its place in the input, row-major, is a sum of the axes of
- * the box: a copy in order where each counts there what it counts in the output.
+ * The output is a box: [low, high) of each axis. An index condition is constant in the box or
+ * splits it in two along an axis. Where only a load is left, its row-major offset in the input is
+ * an affine function of the axes. It is a contiguous copy if each coefficient is the output's
+ * stride.
  *
  *     if c < 16 then A[n, c, h] else B[n, c-16, h]      c < 16: A from 0;  16 <= c: B from 0
  */
@@ -31,7 +32,7 @@ static int64_t extent(const struct box *b, int axis) {
 
 /* ---- expressions within a box ---------------------------------------------------------------- */
 
-/* A program whose only stage has the box for its axes, and the expression of the copied one there. */
+/* A program whose only stage has the box as its axes, for expressions of the analysed stage. */
 struct within {
   struct program *p;
   int axis[PROGRAM_AXES];
@@ -58,7 +59,7 @@ static int copy_within(const struct copy *c, struct within *w, int expr) {
   return px_copy(w->p, c->p, expr, &(struct px_map){.axis = w->axis});
 }
 
-/* No loads: what can stand in a box. */
+/* Whether the expression has no loads, so that it can be evaluated over a box. */
 static bool of_axes_alone(const struct program *p, int expr) {
   const struct px_node *n = &p->nodes.data[expr];
   if (n->op == PX_LOAD) return false;
@@ -73,8 +74,8 @@ static int64_t floor_div(int64_t a, int64_t b) {
   return a / b - (a % b != 0 && (a < 0) != (b < 0));
 }
 
-/* Where sum < 0 ends to be so, or to be not so, along the axis that counts most: a place inside the box, counted
- * from its low end; 0: there is none. */
+/* Where the truth of sum < 0 can change along the axis with the largest coefficient: a position
+ * inside the box, counted from its low end; 0: nowhere. */
 static int64_t cut_of_sum(const struct within *w, const struct box *b, struct affine *sum,
                           int *axis) {
   int most = -1;
@@ -91,15 +92,14 @@ static int64_t cut_of_sum(const struct within *w, const struct box *b, struct af
   struct px_range rest = affine_range(w->p, sum, 0);
   if (rest.overflow) return 0;
   for (int side = 0; side < 2; side++) {
-    int64_t r =
-        side ? rest.low : rest.high; /* the least x >= cut has coef*x + r >= 0, or the other way */
+    int64_t r = side ? rest.low : rest.high; /* the sign of coef*x + r changes at the cut */
     int64_t cut = coef > 0 ? -floor_div(r, coef) : floor_div(r, -coef) + 1;
     if (cut > 0 && cut < extent(b, *axis)) return cut;
   }
   return 0;
 }
 
-/* A comparison within the box that is not decided: where it cuts the box. */
+/* The cut of the first comparison in the expression that splits the box; 0: none. */
 static int64_t find_cut(const struct within *w, const struct box *b, int expr, int *axis) {
   const struct px_node *n = &w->p->nodes.data[expr];
   if (n->op == PX_AND || n->op == PX_OR || n->op == PX_NOT) {
@@ -109,19 +109,19 @@ static int64_t find_cut(const struct within *w, const struct box *b, int expr, i
     }
     return 0;
   }
-  bool turned = n->op == PX_GT || n->op == PX_LE, with = n->op == PX_LE || n->op == PX_GE;
+  bool swapped = n->op == PX_GT || n->op == PX_LE, with = n->op == PX_LE || n->op == PX_GE;
   if (n->op != PX_LT && n->op != PX_GT && !with) return 0;
   if (w->p->nodes.data[n->arg[0]].sort != PX_INDEX) return 0;
   struct affine sum = {
       0}; /* a < b: a-b < 0;  a >= b: not a-b < 0;  a > b: b-a < 0;  a <= b: not b-a < 0 */
-  if (!affine_add(w->p, &sum, n->arg[0], turned ? -1 : 1)) return 0;
-  if (!affine_add(w->p, &sum, n->arg[1], turned ? 1 : -1)) return 0;
+  if (!affine_add(w->p, &sum, n->arg[0], swapped ? -1 : 1)) return 0;
+  if (!affine_add(w->p, &sum, n->arg[1], swapped ? 1 : -1)) return 0;
   return cut_of_sum(w, b, &sum, axis);
 }
 
 /* ---- copies ---------------------------------------------------------------------------------- */
 
-/* Row-major: what a step of each axis counts. */
+/* Row-major strides, in elements. */
 static void strides_of(const struct program_tensor *t, int64_t *stride) {
   int64_t step = 1;
   for (int i = t->rank - 1; i >= 0; i--) {
@@ -130,7 +130,7 @@ static void strides_of(const struct program_tensor *t, int64_t *stride) {
   }
 }
 
-/* Its elements are next to each other in the output. */
+/* Whether the box is contiguous in the output. */
 static bool is_contiguous(const struct program_tensor *t, const struct box *b) {
   int first = 0;
   while (first < t->rank && extent(b, first) == 1) first++;
@@ -139,7 +139,7 @@ static bool is_contiguous(const struct program_tensor *t, const struct box *b) {
   return true;
 }
 
-/* The sum counts what the output does, along each axis of the box. */
+/* Whether the offset has the output's stride along each axis of the box. */
 static bool counts_as(const struct within *w, const struct affine *place,
                       const struct program_tensor *t, const struct box *b, const int64_t *stride) {
   int moves = 0;
@@ -180,7 +180,7 @@ static bool add_load(struct copy *c, const struct box *b, const struct px_node *
 
 static bool add_parts(struct copy *c, const struct box *b, int expr);
 
-/* The condition decides in the box, or the box is cut. */
+/* Follows the branch that the condition selects in the box, or splits the box. */
 static bool add_select(struct copy *c, const struct box *b, int expr) {
   const struct px_node *n = &c->p->nodes.data[expr];
   int axis = 0;
@@ -205,7 +205,7 @@ static bool add_parts(struct copy *c, const struct box *b, int expr) {
   return n->op == PX_SELECT && add_select(c, b, expr);
 }
 
-/* One that goes on where the one before it ends is a part of it. */
+/* Merges parts that are adjacent in both input and output; returns how many are left. */
 static int join_parts(struct copied_part *parts, int count) {
   int kept = 0;
   for (int i = 0; i < count; i++) {

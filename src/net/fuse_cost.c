@@ -1,4 +1,4 @@
-/* See fuse_cost.h. */
+/* Predicts and caches the time of programs under default schedules. See fuse_cost.h. */
 #include "net/fuse_cost.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 
 struct fuse_costs fuse_costs_open(const struct machine *machine) {
   struct fuse_costs c = {.machine = *machine};
-  c.machine.cores = 1; /* these two change with the container */
+  c.machine.cores = 1; /* cores and memory depend on the container, results must not */
   c.machine.memory = INT64_C(4) << 30;
   c.rates = rates_likely(&c.machine);
   return c;
@@ -24,7 +24,7 @@ void fuse_costs_close(struct fuse_costs *c) {
   name_table_free(&c->table);
 }
 
-/* Of what is left after what is prepared of constants. */
+/* Predicted seconds of the bound tree, without the part that is computed at load time. */
 static double bound_seconds(const struct fuse_costs *c, const struct loop_tree *tree) {
   canvas_context ctx;
   struct prepared *prepared = NULL;
@@ -49,7 +49,7 @@ static double predict(const struct fuse_costs *c, const struct program *p) {
 double fuse_cost(struct fuse_costs *c, const struct program *p) {
   struct buf text = {0};
   program_print(p, &text);
-  const char *body = strchr(strchr(text.text, '\n') + 1, '\n'); /* behind its name */
+  const char *body = strchr(strchr(text.text, '\n') + 1, '\n'); /* skips the program's name */
   char *key = mem_strdup(body);
   buf_free(&text);
   int known = name_table_find(&c->table, key, strlen(key));

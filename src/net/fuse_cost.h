@@ -1,8 +1,8 @@
-/* What a program is predicted to take under its default schedule: what decides whether two calls become one, and
- * how values lie.
+/* Predicted time of a program under its default schedule. Passes decide fusion, splits and layouts
+ * by it.
  *
- * Predicted for a machine, with the likely rates of its vectors, not with those that are measured: the text of a
- * network after the passes is the same on every machine with the same vectors and caches.
+ * The prediction uses likely rates for the machine's vectors instead of measured ones, so that the
+ * passes give the same network on every machine with the same vectors and caches.
  */
 #ifndef CANVAS_NET_FUSE_COST_H
 #define CANVAS_NET_FUSE_COST_H
@@ -11,7 +11,7 @@
 #include "cost/rates.h"
 #include "program/program.h"
 
-/* What was predicted, by the programs' text. */
+/* Predicted seconds, cached by the text of the program. */
 struct fuse_costs {
   struct machine machine;
   struct rates rates;
@@ -26,7 +26,8 @@ struct fuse_costs {
 
 struct fuse_costs fuse_costs_open(const struct machine *machine);
 void fuse_costs_close(struct fuse_costs *c);
-/* Seconds; what is prepared of constants is not in it. Infinite where no schedule can be predicted. */
+/* Predicted seconds of one run, without the part that is computed at load time. Infinite if there
+ * is no prediction. */
 double fuse_cost(struct fuse_costs *c, const struct program *p);
 
 #endif

@@ -1,7 +1,7 @@
-/* Whether a program may write an output in the place of an input. See memory_plan.h.
+/* Whether a program may write an output in place of an input. See memory_plan.h.
  *
- * The stage of the output alone reads the input, at the element that it computes, and reduces nothing;
- * no other stage reads the output, whose memory a schedule is free to fill in any order.
+ * It may if only the stage of the output reads the input, only at the element that it computes, and
+ * does not reduce. No other stage may read the output, since a schedule may fill it in any order.
  */
 #include "net/memory_plan.h"
 
@@ -12,7 +12,7 @@ static bool same_type(const struct program_tensor *a, const struct program_tenso
   return true;
 }
 
-/* The indices are the axes of `stage`, in order; of an axis of size 1 it may be 0. */
+/* Whether the indices are the axes of `stage` in order. The index of an axis of size 1 may be 0. */
 static bool is_own_element(const struct program *p, const struct px_node *load, int stage) {
   const struct program_tensor *t = &p->tensors.data[stage];
   for (int i = 0; i < t->rank; i++) {
@@ -24,7 +24,7 @@ static bool is_own_element(const struct program *p, const struct px_node *load, 
 }
 
 struct reads {
-  bool any, other; /* of the tensor; at another element than the stage's own */
+  bool any, other; /* the tensor is read; it is read at another element than the stage's own */
 };
 
 static void find_reads(const struct program *p, int expr, int stage, int tensor, struct reads *r) {

@@ -1,7 +1,8 @@
-/* The largest value first, each at the lowest place that is free while it lives. See memory_plan.h.
+/* Places values greedily, the largest first, each at the lowest offset that is free during its
+ * lifetime. See memory_plan.h.
  *
- * Values that take each other's place, and parts and their whole, are one block: it lives as long as they do
- * together.
+ * Values that share memory (in place, or parts of another value) form one block. The block lives as
+ * long as any of them.
  */
 #include "net/memory_plan.h"
 
@@ -10,16 +11,17 @@
 struct block {
   int first, last;
   int64_t bytes, offset;
-  int value; /* the first of them */
+  int value; /* the first value of the block */
 };
 
 struct planner {
   const struct network *n;
   struct memory_plan plan;
   bool *is_output;
-  bool *shared;  /* by tensor: it is a part or has parts */
-  int *block_of; /* by tensor; -1: none */
-  bool (*may)(const void *data, int call, int output, int input); /* NULL: always */
+  bool *shared;  /* by tensor: it is part of another value or has parts */
+  int *block_of; /* by tensor: number of its block; -1: none */
+  bool (*may)(const void *data, int call, int output,
+              int input); /* may overwrite it; NULL: always */
   const void *data;
   struct {
     VEC(struct block);
@@ -30,7 +32,7 @@ static int64_t rounded(int64_t bytes) {
   return (bytes + PLAN_ALIGNMENT - 1) / PLAN_ALIGNMENT * PLAN_ALIGNMENT;
 }
 
-/* ---- lives ----------------------------------------------------------------------------------- */
+/* ---- lifetimes ------------------------------------------------------------------------------- */
 
 static void find_lives(struct planner *pl) {
   const struct network *n = pl->n;
@@ -72,7 +74,8 @@ static void find_parts(struct planner *pl) {
   mem_free(arena);
 }
 
-/* An argument of the call whose place the result may take: alive no longer, given once, not yet taken. */
+/* The argument whose memory the result may take over: passed once, dead after the call, not taken
+ * by another result; -1: none. */
 static int place_for(const struct planner *pl, int call, int result) {
   const struct net_call *c = &pl->n->calls.data[call];
   const struct program *p = pl->n->programs.data[c->program];
@@ -104,7 +107,7 @@ static void add_to_block(struct planner *pl, int value, int block) {
   pl->block_of[value] = block;
 }
 
-/* Parts are in the block of the whole, which lives as long as any of them. */
+/* Parts join the block of their whole value. */
 static void add_parts(struct planner *pl) {
   int64_t within;
   for (int i = 0; i < pl->n->tensors.count; i++) {
@@ -127,7 +130,7 @@ static void make_blocks(struct planner *pl) {
   add_parts(pl);
 }
 
-/* ---- places ---------------------------------------------------------------------------------- */
+/* ---- offsets --------------------------------------------------------------------------------- */
 
 static int larger_first(const void *a, const void *b) {
   const struct block *x = *(struct block *const *)a, *y = *(struct block *const *)b;
@@ -141,7 +144,7 @@ static int lower_first(const void *a, const void *b) {
   return x->value - y->value;
 }
 
-/* `placed`: those that live at the same time, by offset. */
+/* `placed`: blocks alive at the same time, by offset. */
 static int64_t lowest_gap(const struct block *b, struct block **placed, int count) {
   int64_t offset = 0;
   for (int i = 0; i < count; i++) {
@@ -179,13 +182,13 @@ static void place_blocks(struct planner *pl) {
   }
 }
 
-/* ---- sums ------------------------------------------------------------------------------------ */
+/* ---- totals ---------------------------------------------------------------------------------- */
 
 static void find_sums(struct planner *pl) {
   int calls = pl->n->calls.count;
   int64_t *change = mem_alloc((size_t)(calls + 2) * sizeof *change), alive = 0;
   for (int i = 0; i < pl->n->tensors.count; i++)
-    if (in_arena(pl, i)) pl->plan.apart += rounded(pl->plan.values[i].bytes);
+    if (in_arena(pl, i)) pl->plan.unshared += rounded(pl->plan.values[i].bytes);
   for (int i = 0; i < pl->blocks.count; i++) {
     change[pl->blocks.data[i].first] += pl->blocks.data[i].bytes;
     change[pl->blocks.data[i].last + 1] -= pl->blocks.data[i].bytes;

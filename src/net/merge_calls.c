@@ -1,4 +1,4 @@
-/* Two programs in one, and the expressions where they meet. See merge_calls.h. */
+/* Merges two programs and inlines stages where they meet. See merge_calls.h. */
 #include "net/merge_calls.h"
 
 #include <stdio.h>
@@ -10,11 +10,12 @@
 #include "rewrite/program_rebuild.h"
 
 enum {
-  STAGES = 64,     /* of a program that is made of two */
-  PARAMETERS = 24, /* inputs and outputs of it */
-  AGAIN = 4,       /* operations that are written twice, */
-  TIMES = 3,       /* ... or so often */
-  LENGTH = 600     /* nodes of an expression that is made of two */
+  STAGES = 64,     /* limit of stages of a merged program */
+  NODES = 2048,    /* limit of nodes of all its expressions: keeps long chains in linear time */
+  PARAMETERS = 24, /* limit of its inputs and outputs */
+  AGAIN = 4,       /* a stage with up to so many operations is inlined more than once */
+  TIMES = 3,       /* maximum of copies of an inlined stage */
+  LENGTH = 600     /* limit of nodes of a merged expression */
 };
 
 void merged_drop(struct merged *m) {
@@ -31,7 +32,7 @@ static void graft_outputs(struct graft *g) {
   for (int i = 0; i < g->from->outputs.count; i++) graft_tensor(g, g->from->outputs.data[i]);
 }
 
-/* What the consumer reads of the producer is the stage that gives it. */
+/* Connects inputs of the consumer to the stages of the producer that compute them. */
 static void join(const struct graft *from, struct graft *to, bool *met) {
   for (int i = 0; i < to->from->inputs.count; i++)
     for (int k = 0; k < from->from->outputs.count; k++) {
@@ -71,7 +72,7 @@ static void put_together(const struct network *n, int producer, int consumer, bo
   graft_close(&second);
 }
 
-/* ---- where they meet -------------------------------------------------------------------------- */
+/* ---- inlining where they meet ---------------------------------------------------------------- */
 
 static bool is_costly(enum px_op op) {
   return op == PX_EXP || op == PX_EXPM1 || op == PX_LOG || op == PX_LOG1P || op == PX_SIN ||
@@ -103,24 +104,24 @@ static int64_t places(const struct program *p, int stage) {
   return count;
 }
 
-/* A stage whose expression stands in its readers from now on. */
+/* Whether to inline the stage into its only consumer. */
 static bool is_inlined(const struct program *p, int stage) {
   const struct program_tensor *t = &p->tensors.data[stage];
-  int loads = 0, reader = -1, readers = 0;
+  int loads = 0, consumer = -1, consumers = 0;
   if (not_inlined(p, stage)) return false;
   for (int i = stage + 1; i < p->tensors.count; i++) {
     int count = stage_loads(p, i, stage);
     loads += count;
-    readers += count > 0;
-    if (count) reader = i;
+    consumers += count > 0;
+    if (count) consumer = i;
   }
-  if (readers != 1) return false;
-  const struct program_tensor *r = &p->tensors.data[reader];
+  if (consumers != 1) return false;
+  const struct program_tensor *r = &p->tensors.data[consumer];
   int size = p->nodes.data[r->body].size;
   if (!t->reductions) size += loads * p->nodes.data[t->body].size;
   if (size > LENGTH) return false;
   if (t->reductions || is_move(p, stage)) return true;
-  if (r->reductions || places(p, reader) > places(p, stage)) return false;
+  if (r->reductions || places(p, consumer) > places(p, stage)) return false;
   return loads == 1 || (loads <= TIMES && operations(p, t->body) <= AGAIN);
 }
 
@@ -135,11 +136,18 @@ static void inline_stage(struct program **p, int stage) {
   *p = out;
 }
 
-/* The stages that the consumer reads of the producer, the last one first, as others have other numbers
- * afterwards. */
+/* Inlines stages that the consumer reads, the last one first, so that the other numbers stay
+ * valid. */
 static void inline_seam(struct program **p, const bool *met) {
   for (int i = (*p)->tensors.count - 1; i >= 0; i--)
     if (met[i]) inline_stage(p, i);
+}
+
+static int expression_nodes(const struct program *p) {
+  int nodes = 0;
+  for (int i = 0; i < p->tensors.count; i++)
+    if (!p->tensors.data[i].is_input) nodes += p->nodes.data[p->tensors.data[i].body].size;
+  return nodes;
 }
 
 canvas_status merge_calls(canvas_context *ctx, const struct network *n, int producer, int consumer,
@@ -148,6 +156,7 @@ canvas_status merge_calls(canvas_context *ctx, const struct network *n, int prod
   const struct program *b = n->programs.data[n->calls.data[consumer].program];
   *out = (struct merged){.maker = open_maker(n, producer, consumer)};
   if (a->tensors.count + b->tensors.count > STAGES ||
+      expression_nodes(a) + expression_nodes(b) > NODES ||
       a->inputs.count + b->inputs.count + a->outputs.count + b->outputs.count > PARAMETERS)
     return CANVAS_NONE;
   bool met[STAGES] = {false};

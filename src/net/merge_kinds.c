@@ -1,4 +1,4 @@
-/* The kind of a program: element-wise, without reductions, only data movement. See merge_calls.h. */
+/* Classifies programs: element-wise, without reductions, data movement. See merge_calls.h. */
 #include <stdlib.h>
 
 #include "net/merge_calls.h"
@@ -10,7 +10,7 @@ bool program_is_flat(const struct program *p) {
   return true;
 }
 
-/* The indices are the axes of the stage in order; of an axis of size 1 it may be 0. */
+/* Whether the indices are the stage's axes in order. The index of an axis of size 1 may be 0. */
 static bool is_own_element(const struct program *p, const struct px_node *load,
                            const struct program_tensor *stage) {
   const struct program_tensor *t = &p->tensors.data[load->tensor];
@@ -24,7 +24,7 @@ static bool is_own_element(const struct program *p, const struct px_node *load,
   return true;
 }
 
-/* Loads of what depends on the input: of the own element, or any other. */
+/* Finds loads of tensors that depend on the input: of the same element, or of another one. */
 static void find_loads(const struct program *p, int expr, const struct program_tensor *stage,
                        const bool *depends, bool *own, bool *other) {
   if (expr < 0) return;
@@ -40,23 +40,24 @@ static void find_loads(const struct program *p, int expr, const struct program_t
   for (int i = 0; i < 3; i++) find_loads(p, n->arg[i], stage, depends, own, other);
 }
 
-bool program_maps(const struct program *p, int input) {
-  bool *depends = mem_alloc((size_t)p->tensors.count + 1), maps = true;
+bool program_is_elementwise(const struct program *p, int input) {
+  bool *depends = mem_alloc((size_t)p->tensors.count + 1), elementwise = true;
   depends[input] = true;
-  for (int i = 0; i < p->tensors.count && maps; i++) {
+  for (int i = 0; i < p->tensors.count && elementwise; i++) {
     const struct program_tensor *t = &p->tensors.data[i];
     bool own = false, other = false;
     if (t->is_input) continue;
     find_loads(p, t->body, t, depends, &own, &other);
     depends[i] = own;
-    maps = !other && !(own && t->reductions);
+    elementwise = !other && !(own && t->reductions);
   }
-  for (int i = 0; i < p->outputs.count; i++) maps = maps && depends[p->outputs.data[i]];
+  for (int i = 0; i < p->outputs.count; i++)
+    elementwise = elementwise && depends[p->outputs.data[i]];
   mem_free(depends);
-  return maps;
+  return elementwise;
 }
 
-bool stage_maps(const struct program *p, int stage, int tensor) {
+bool stage_is_elementwise(const struct program *p, int stage, int tensor) {
   bool *depends = mem_alloc((size_t)p->tensors.count + 1), own = false, other = false;
   const struct program_tensor *t = &p->tensors.data[stage];
   depends[tensor] = true;
@@ -81,7 +82,7 @@ static bool has_product(const struct program *p, int expr) {
   return false;
 }
 
-bool stage_sums_products(const struct program *p, int stage) {
+bool stage_is_contraction(const struct program *p, int stage) {
   const struct program_tensor *t = &p->tensors.data[stage];
   return t->reductions && has_product(p, t->body);
 }
@@ -94,7 +95,7 @@ static bool moves_data(const struct program *p, int expr, int *loads) {
          moves_data(p, n->arg[1], loads) && moves_data(p, n->arg[2], loads);
 }
 
-bool program_moves(const struct program *p) {
+bool program_moves_data(const struct program *p) {
   for (int i = 0; i < p->tensors.count; i++) {
     int loads = 0;
     if (p->tensors.data[i].is_input) continue;

@@ -1,4 +1,4 @@
-/* Networks by hand. See network.h. */
+/* Builds networks in memory. See network.h. */
 #include "net/network.h"
 
 #include <stdlib.h>
@@ -21,6 +21,10 @@ void network_free(struct network *n) {
   mem_free(n->tensors.data);
   mem_free(n->calls.data);
   mem_free(n->outputs.data);
+  name_table_free(&n->tensor_names.used);
+  name_table_free(&n->tensor_names.next);
+  name_table_free(&n->program_names.used);
+  name_table_free(&n->program_names.next);
   arena_free(&n->arena);
   mem_free(n);
 }
@@ -53,6 +57,7 @@ struct network *network_copy(const struct network *n) {
     if (t.source) t.source = arena_strndup(&copy->arena, t.source, strlen(t.source));
     VEC_PUSH(&copy->tensors, t);
   }
+  network_index_tensors(copy);
   for (int i = 0; i < n->calls.count; i++) copy_call(copy, &n->calls.data[i]);
   COPY_NUMBERS(&n->outputs, &copy->outputs);
   return copy;
@@ -60,6 +65,7 @@ struct network *network_copy(const struct network *n) {
 
 int network_program(struct network *n, struct program *p) {
   VEC_PUSH(&n->programs, p);
+  name_table_set(&n->program_names.used, p->name, n->programs.count - 1);
   return n->programs.count - 1;
 }
 
@@ -70,6 +76,7 @@ int network_tensor(struct network *n, enum net_kind kind, const char *name,
   t.most = dtype == PROGRAM_I32 ? INT32_MAX : 0;
   for (int i = 0; i < rank; i++) t.sizes[i] = sizes[i];
   VEC_PUSH(&n->tensors, t);
+  name_table_set(&n->tensor_names.used, t.name, n->tensors.count - 1);
   return n->tensors.count - 1;
 }
 
@@ -105,18 +112,6 @@ bool network_is_output(const struct network *n, int tensor) {
   for (int i = 0; i < n->outputs.count; i++)
     if (n->outputs.data[i] == tensor) return true;
   return false;
-}
-
-int network_find(const struct network *n, const char *name) {
-  for (int i = n->tensors.count - 1; i >= 0; i--)
-    if (!strcmp(n->tensors.data[i].name, name)) return i;
-  return -1;
-}
-
-int network_find_program(const struct network *n, const char *name) {
-  for (int i = n->programs.count - 1; i >= 0; i--)
-    if (!strcmp(n->programs.data[i]->name, name)) return i;
-  return -1;
 }
 
 int64_t network_elements(const struct net_tensor *t) {

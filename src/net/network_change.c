@@ -1,4 +1,4 @@
-/* Calls, values and programs taken away, and the numbers that follow. See passes.h. */
+/* Removes calls, values and programs, and renumbers the rest. See passes.h. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +20,8 @@ void network_settle(struct network *n) {
   for (int i = 0; i < n->calls.count; i++) settle_call(n, i);
 }
 
-/* The tensors that stay, by their numbers before; -1: gone. To be freed. */
+/* Removes values without a call. Returns the new number by tensor; -1: removed. Free with
+ * mem_free. */
 static int *drop_values(struct network *n, const bool *dropped) {
   int *number = mem_alloc((size_t)(n->tensors.count + 1) * sizeof *number), kept = 0;
   for (int i = 0; i < n->tensors.count; i++) {
@@ -30,6 +31,7 @@ static int *drop_values(struct network *n, const bool *dropped) {
     if (!gone) n->tensors.data[kept++] = *t;
   }
   n->tensors.count = kept;
+  network_index_tensors(n);
   return number;
 }
 
@@ -70,6 +72,7 @@ void network_drop_programs(struct network *n) {
     n->programs.data[kept++] = p;
   }
   n->programs.count = kept;
+  network_index_programs(n);
   for (int i = 0; i < n->calls.count; i++)
     n->calls.data[i].program = number[n->calls.data[i].program];
   mem_free(number);

@@ -1,4 +1,4 @@
-/* All that is decided before a network's C is written. See network_code.h. */
+/* Makes the decisions that precede the C of a network. See network_code.h. */
 #include "net/network_code.h"
 
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 #include "emit/emit.h"
 
-/* ---- the whole ---------------------------------------------------------------------------------- */
+/* ---- decisions ------------------------------------------------------------------------------- */
 
 static void find_constant(struct network_code *code) {
   const struct network *n = code->network;
@@ -14,7 +14,7 @@ static void find_constant(struct network_code *code) {
     code->calls[c].constant = network_constant(n, n->calls.data[c].results.data[0]);
 }
 
-/* The text of a program without its name, and which inputs of it are constant stands in it. */
+/* The text of a program without its name. It includes which inputs are constant. */
 static char *text_of(const struct program *p) {
   struct buf text = {0};
   program_print(p, &text);

@@ -1,4 +1,4 @@
-/* Files of programs, their objects, and the shared object of them all. See network_compile.h. */
+/* Compiles files of programs and links them to a shared object. See network_compile.h. */
 #include "net/network_compile.h"
 
 #include <errno.h>
@@ -11,15 +11,15 @@
 
 enum {
   WORKERS_MOST = 8,
-  AGAIN = 3,        /* times that an object is made which is removed before it can be copied */
-  LITTLE = 4 << 10, /* bytes of a text that takes less to compile than a compiler takes to begin */
-  LOT = 16 << 10,   /* ... of a file that has several of them, or little more */
+  AGAIN = 3,        /* attempts to copy an object that others remove from the cache */
+  LITTLE = 4 << 10, /* bytes of text that compile faster than a compiler starts */
+  LOT = 16 << 10,   /* bytes of a shared file at which the next one begins */
 };
 
-/* ---- files --------------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 struct file {
-  int unit, units; /* the first of its functions, how many it has */
+  int unit, units; /* its first function; number of functions */
   bool parallel;
   struct buf text;
 };
@@ -37,8 +37,7 @@ static struct file *add_file(struct files *files, int unit, bool parallel) {
   return &files->data[files->count - 1];
 }
 
-/* A function is a file of its own; those of little text, as what normalisations make of their weights, stand
- * together. */
+/* One file for each function; small sequential functions (e.g. folded weights) share files. */
 static struct files collect_files(const struct network_code *code) {
   struct files files = {0};
   int together = -1;
@@ -59,18 +58,17 @@ static void files_free(struct files *files) {
   mem_free(files->data);
 }
 
-/* ---- several at once ------------------------------------------------------------------------------ */
+/* ---- in parallel ----------------------------------------------------------------------------- */
 
-/* What became of a file in a process beside this one. */
+/* Result of a file that another process compiled. */
 struct made {
-  bool
-      failed; /* the compiler failed; else it is in the cache, or the process that began this makes it */
+  bool failed; /* the compiler failed; else the object is cached or left to the parent */
   char message[MESSAGE_SIZE];
 };
 
-/* Shared by the processes that compile. */
-struct turns {
-  int next; /* which of the order is the next */
+/* Work queue shared by the processes that compile. */
+struct queue {
+  int next; /* position in the order of the next file */
   int hung; /* files with which the compiler took too long */
   struct made of[];
 };
@@ -79,7 +77,7 @@ struct worker {
   const struct compiler *compiler;
   const struct files *files;
   const struct file *const *order;
-  struct turns *turns;
+  struct queue *queue;
 };
 
 static int by_size(const void *a, const void *b) {
@@ -88,7 +86,7 @@ static int by_size(const void *a, const void *b) {
   return x->unit - y->unit;
 }
 
-/* The longest text first: none is left for one process at the end. */
+/* Longest text first, so that no long file is left for the end. */
 static const struct file **order_files(const struct files *files) {
   const struct file **order = mem_alloc(((size_t)files->count + 1) * sizeof *order);
   for (int i = 0; i < files->count; i++) order[i] = &files->data[i];
@@ -104,46 +102,46 @@ static canvas_status compile_file(canvas_context *ctx, const struct compiler *co
   return CANVAS_OK;
 }
 
-/* What fails for lack of something else is tried again by the process that began this. */
+/* Compiles files of the queue. Other failures end the process; the parent retries those files. */
 static void work(void *data) {
   const struct worker *w = data;
   canvas_context ctx = {.message = ""};
   for (;;) {
-    int next = __atomic_fetch_add(&w->turns->next, 1, __ATOMIC_RELAXED);
+    int next = __atomic_fetch_add(&w->queue->next, 1, __ATOMIC_RELAXED);
     struct object object = {0};
     if (next >= w->files->count) return;
     const struct file *file = w->order[next];
-    canvas_status status = compile_file(&ctx, w->compiler, file, &w->turns->hung, &object);
+    canvas_status status = compile_file(&ctx, w->compiler, file, &w->queue->hung, &object);
     mem_free(object.path);
     if (status != CANVAS_OK) return;
     if (object.path) continue;
-    struct made *made = &w->turns->of[file - w->files->data];
+    struct made *made = &w->queue->of[file - w->files->data];
     memcpy(made->message, object.message, sizeof made->message);
     made->failed = true;
   }
 }
 
-static size_t turns_size(const struct files *files) {
-  return sizeof(struct turns) + (size_t)files->count * sizeof(struct made);
+static size_t queue_size(const struct files *files) {
+  return sizeof(struct queue) + (size_t)files->count * sizeof(struct made);
 }
 
-/* Into the cache. NULL: nothing was done. */
-static struct turns *compile_beside(const struct files *files, const struct compiler *compiler,
-                                    int missing) {
+/* Compiles missing files into the cache by several processes. NULL: not done. */
+static struct queue *compile_parallel(const struct files *files, const struct compiler *compiler,
+                                      int missing) {
   int processes[WORKERS_MOST], count = 0;
   long processors = sysconf(_SC_NPROCESSORS_ONLN);
   if (missing < 2) return NULL;
   const struct file **order = order_files(files);
-  struct turns *turns = memory_shared(turns_size(files));
-  struct worker w = {compiler, files, order, turns};
-  while (turns && count < WORKERS_MOST && count < processors && count < missing)
+  struct queue *queue = memory_shared(queue_size(files));
+  struct worker w = {compiler, files, order, queue};
+  while (queue && count < WORKERS_MOST && count < processors && count < missing)
     processes[count++] = child_beside(work, &w);
   for (int i = 0; i < count; i++) child_join(processes[i]);
   mem_free((void *)order);
-  return turns;
+  return queue;
 }
 
-/* ---- one after the other, from the cache ------------------------------------------------------------ */
+/* ---- sequentially, from the cache ------------------------------------------------------------ */
 
 static int count_missing(const struct files *files, const struct compiler *compiler, int *units) {
   int missing = *units = 0;
@@ -156,14 +154,14 @@ static int count_missing(const struct files *files, const struct compiler *compi
   return missing;
 }
 
-/* What a network is made of. */
+/* State of one compilation of a network. */
 struct making {
   const struct network_code *code;
   const struct compiler *compiler;
   struct files files;
-  const char **texts; /* of the files */
-  char **copies;      /* of their objects, in `folder` */
-  char *folder;       /* of this making alone */
+  const char **texts; /* text of each file */
+  char **copies;      /* path in `folder` of the copy of each file's object */
+  char *folder;       /* private folder of this compilation */
   int hung;           /* files with which the compiler took too long */
 };
 
@@ -183,7 +181,8 @@ static canvas_status does_not_compile(canvas_context *ctx, const struct making *
               code->network->programs.data[form->program]->name, message);
 }
 
-/* The object of a file, copied out of the cache at once: somebody may remove that. *found: there is one. */
+/* Makes the object of a file and copies it at once, since others may remove it from the cache.
+ * *found: there is an object. */
 static canvas_status take_object(canvas_context *ctx, struct making *m, int i, char *message,
                                  bool *found) {
   struct object object;
@@ -200,15 +199,15 @@ static canvas_status take_object(canvas_context *ctx, struct making *m, int i, c
                 : fail(ctx, CANVAS_IO, "cannot write '%.500s': %s", m->copies[i], strerror(errno));
 }
 
-/* All that fail are noted; the message is of the first. */
-static canvas_status collect(canvas_context *ctx, struct making *m, const struct turns *turns,
+/* Collects all objects. Marks every failed program; the message is that of the first. */
+static canvas_status collect(canvas_context *ctx, struct making *m, const struct queue *queue,
                              bool **failed) {
   canvas_status status = CANVAS_OK;
   for (int i = 0; i < m->files.count; i++) {
     char message[MESSAGE_SIZE];
     bool found = false;
-    if (turns && turns->of[i].failed)
-      memcpy(message, turns->of[i].message, sizeof message);
+    if (queue && queue->of[i].failed)
+      memcpy(message, queue->of[i].message, sizeof message);
     else
       TRY(take_object(ctx, m, i, message, &found));
     if (found) continue;
@@ -238,21 +237,21 @@ static canvas_status make_in(canvas_context *ctx, struct making *m, const struct
     mem_free(m->copies[i]);
     m->copies[i] = buf_take(&name);
   }
-  struct turns *turns = compile_beside(&m->files, m->compiler, missing);
-  if (turns) m->hung = turns->hung;
-  canvas_status status = collect(ctx, m, turns, &out->failed);
-  memory_unshare(turns, turns_size(&m->files));
+  struct queue *queue = compile_parallel(&m->files, m->compiler, missing);
+  if (queue) m->hung = queue->hung;
+  canvas_status status = collect(ctx, m, queue, &out->failed);
+  memory_unshare(queue, queue_size(&m->files));
   return status == CANVAS_OK ? link_all(ctx, m, what, out) : status;
 }
 
-/* They do not link: none is for the next network to find. */
+/* Removes objects that do not link from the cache. */
 static void forget_objects(const struct making *m) {
   for (int i = 0; i < m->files.count; i++)
     compiler_forget_object(m->compiler, m->files.data[i].text.text, m->files.data[i].parallel);
 }
 
-/* Once more where somebody has removed the folder meanwhile, then in one outside of the cache, or where some
- * objects were found in the cache and do not link. */
+/* Retries once, in a folder outside of the cache, if the folder disappeared or if objects found in
+ * the cache do not link. */
 static canvas_status make(canvas_context *ctx, struct making *m, const struct linked *what,
                           struct network_object *out) {
   canvas_status status = CANVAS_OK;

@@ -1,4 +1,4 @@
-/* The header of a network's C, and an example that runs it. See network_code.h. */
+/* Writes the header of a network's C, and an example that runs it. See network_code.h. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,9 +7,9 @@
 #include "emit/print_c.h"
 #include "net/network_code.h"
 
-/* ---- the header --------------------------------------------------------------------------------- */
+/* ---- the header ------------------------------------------------------------------------------ */
 
-/* A name from elsewhere within a comment. */
+/* Writes a foreign name so that it cannot end the comment around it. */
 static void put_foreign(const char *text, struct buf *out) {
   for (const char *p = text; *p; p++) {
     bool ends = p > text && ((*p == '/' && p[-1] == '*') || (*p == '*' && p[-1] == '/'));
@@ -55,7 +55,7 @@ static int count_steps(const struct network_code *code) {
   return count;
 }
 
-/* A macro that may be long: its lines go on behind a backslash. */
+/* Writes a macro, wrapped by backslashes. */
 static void put_macro(struct buf *line, struct buf *out) {
   struct buf wrapped = {0};
   print_wrapped(line->text, line->length, 0, &wrapped);
@@ -69,7 +69,7 @@ static void put_macro(struct buf *line, struct buf *out) {
   line->length = 0;
 }
 
-/* How many tensors a list has, and the bytes of each, for an initialiser. */
+/* Macros of a list: the number of its tensors, and an initialiser of their sizes in bytes. */
 static void put_list(const char *name, const char *list, const struct net_tensor *const *tensors,
                      int count, struct buf *out) {
   struct buf line = {0};
@@ -150,7 +150,7 @@ void network_header(const struct network_code *code, struct buf *out) {
   buf_puts(out, "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
 }
 
-/* ---- an example --------------------------------------------------------------------------------- */
+/* ---- an example ------------------------------------------------------------------------------ */
 
 static const char example[] =
     "static const size_t inputs_bytes[] = @_inputs_bytes, weights_bytes[] = @_weights_bytes;\n"

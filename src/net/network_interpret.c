@@ -1,4 +1,4 @@
-/* Calls in order, on whole tensors. See network_interpret.h. */
+/* Interprets calls in order, on whole tensors. See network_interpret.h. */
 #include "net/network_interpret.h"
 
 #include <math.h>
@@ -6,10 +6,9 @@
 
 #include "program/interpret.h"
 
-/* An arena of bytes is one of numbers here: the smallest elements have two bytes. */
+/* Smallest bytes per element: bytes / SMALLEST doubles are enough for an arena. */
 enum { SMALLEST = 2 };
 
-/* Weights are divided by the root of their fan-in, inputs are not. */
 void network_fill(const struct network *n, int tensor, uint64_t seed, double *values) {
   const struct net_tensor *t = &n->tensors.data[tensor];
   struct program_tensor as = {
@@ -22,10 +21,10 @@ struct run {
   canvas_context *ctx;
   const struct network *n;
   const double *const *given;
-  double **value;                 /* by tensor; of values */
-  double *arena;                  /* of the plan; NULL: each value is allocated by itself */
-  const struct memory_plan *plan; /* of the arena */
-  int *last;                      /* by tensor: the call that reads it last */
+  double **value;                 /* by tensor: elements of a value */
+  double *arena;                  /* memory of the plan; NULL: each value has its own */
+  const struct memory_plan *plan; /* layout of the arena; NULL: none */
+  int *last;                      /* by tensor: the last call that reads it */
   const struct network_evaluator *evaluator;
 };
 
@@ -41,7 +40,8 @@ static bool in_arena(const struct run *r, int tensor) {
   return r->arena && r->plan->values[tensor].offset >= 0;
 }
 
-/* Elements, whatever their type, stand one number apart here, so that a part begins later by its elements. */
+/* Start of a value. Elements of all types take one double here, so that a part starts later by its
+ * number of elements. */
 static double *arena_place(const struct run *r, int tensor) {
   const struct planned_value *v = &r->plan->values[tensor];
   if (v->part_of < 0) return r->arena + v->offset / SMALLEST;
@@ -53,7 +53,7 @@ static double *arena_place(const struct run *r, int tensor) {
 static canvas_status make_room(struct run *r, const struct net_call *c) {
   for (int i = 0; i < c->results.count; i++) {
     int t = c->results.data[i];
-    if (r->value[t]) continue; /* an output: the caller's */
+    if (r->value[t]) continue; /* an output: memory of the caller */
     if (in_arena(r, t))
       r->value[t] = arena_place(r, t);
     else

@@ -1,22 +1,20 @@
-/* The text of networks. See network.h.
+/* Parses the text of networks. See network.h.
  *
  *     network = [ "canvas 1" ] "network" NAME { program "end" | given | call | output }
  *     given   = ( "in" | "weight" ) value [ range ] [ "from" WORD ]
  *     value   = NAME dtype "[" [ SIZE { "," SIZE } ] "]"
- *     range   = ["-"] NUMBER ".." ["-"] NUMBER [ "rising" ]                  of i32
+ *     range   = ["-"] NUMBER ".." ["-"] NUMBER [ "rising" ]                  for i32
  *     call    = value { "," value } "=" NAME "(" [ NAME { "," NAME } ] ")"
  *     output  = "out" NAME { "," NAME }
  */
 #include <string.h>
 
 #include "base/lexer.h"
-#include "base/name_table.h"
 #include "net/network.h"
 
 struct parser {
   struct lexer lx;
   struct network *n;
-  struct name_table tensors, programs;
 };
 
 static int shown(const struct token *t) {
@@ -59,7 +57,7 @@ static canvas_status parse_value(struct parser *ps, enum net_kind kind, int *out
   if (name.kind != TOKEN_NAME) return lexer_unexpected(lx, "the name of a tensor");
   if (name.length > PROGRAM_NAME)
     return lexer_fail(lx, &name, "name of more than %d bytes", PROGRAM_NAME);
-  int first = name_table_find(&ps->tensors, name.start, (size_t)name.length);
+  int first = name_table_find(&ps->n->tensor_names.used, name.start, (size_t)name.length);
   if (first >= 0)
     return lexer_fail(lx, &name, "'%.*s' is defined twice, first on line %d", shown(&name),
                       name.start, ps->n->tensors.data[first].line);
@@ -74,11 +72,10 @@ static canvas_status parse_value(struct parser *ps, enum net_kind kind, int *out
   struct net_tensor *t = &ps->n->tensors.data[*out];
   t->line = name.line;
   t->column = name.column;
-  name_table_add(&ps->tensors, t->name, *out);
   return CANVAS_OK;
 }
 
-/* ---- what is given --------------------------------------------------------------------------- */
+/* ---- inputs and weights ---------------------------------------------------------------------- */
 
 static canvas_status parse_bound(struct lexer *lx, int64_t *bound) {
   int64_t sign = lexer_accept(lx, "-") ? -1 : 1;
@@ -133,10 +130,9 @@ static canvas_status parse_program(struct parser *ps) {
   if (ps->n->programs.count == NETWORK_PROGRAMS)
     return lexer_fail(lx, &at, "more than %d programs", NETWORK_PROGRAMS);
   TRY(program_parse_inner(lx, &p));
-  int number = network_program(ps->n, p);
-  if (name_table_find(&ps->programs, p->name, strlen(p->name)) >= 0)
-    return lexer_fail(lx, &at, "two programs have the name '%.40s', rename one", p->name);
-  name_table_add(&ps->programs, p->name, number);
+  bool again = network_find_program(ps->n, p->name) >= 0;
+  network_program(ps->n, p);
+  if (again) return lexer_fail(lx, &at, "two programs have the name '%.40s', rename one", p->name);
   return CANVAS_OK;
 }
 
@@ -144,7 +140,7 @@ static canvas_status parse_tensor(struct parser *ps, int *out) {
   struct lexer *lx = &ps->lx;
   struct token name = lx->token;
   if (name.kind != TOKEN_NAME) return lexer_unexpected(lx, "the name of a tensor");
-  *out = name_table_find(&ps->tensors, name.start, (size_t)name.length);
+  *out = name_table_find(&ps->n->tensor_names.used, name.start, (size_t)name.length);
   if (*out < 0) return lexer_fail(lx, &name, "unknown tensor '%.*s'", shown(&name), name.start);
   lexer_next(lx);
   return CANVAS_OK;
@@ -173,7 +169,7 @@ static canvas_status parse_call(struct parser *ps) {
   TRY(lexer_expect(lx, "=", "and the program that computes it"));
   struct token name = lx->token;
   if (name.kind != TOKEN_NAME) return lexer_unexpected(lx, "the name of a program");
-  int program = name_table_find(&ps->programs, name.start, (size_t)name.length);
+  int program = name_table_find(&ps->n->program_names.used, name.start, (size_t)name.length);
   if (program < 0) return lexer_fail(lx, &name, "unknown program '%.*s'", shown(&name), name.start);
   if (call == NETWORK_CALLS) return lexer_fail(lx, &at, "more than %d calls", NETWORK_CALLS);
   struct net_call *c = &ps->n->calls.data[call];
@@ -198,7 +194,7 @@ static canvas_status parse_outputs(struct parser *ps) {
   return lexer_end_line(&ps->lx, "after the outputs");
 }
 
-/* ---- the whole ------------------------------------------------------------------------------- */
+/* ---- networks -------------------------------------------------------------------------------- */
 
 static canvas_status parse_header(struct parser *ps) {
   struct lexer *lx = &ps->lx;
@@ -237,8 +233,6 @@ canvas_status network_parse(canvas_context *ctx, const char *text, size_t length
   *out = NULL;
   canvas_status status = lexer_open(&ps.lx, ctx, text, length);
   if (status == CANVAS_OK) status = parse_network(&ps);
-  name_table_free(&ps.tensors);
-  name_table_free(&ps.programs);
   if (status == CANVAS_OK)
     *out = ps.n;
   else

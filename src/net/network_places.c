@@ -1,4 +1,4 @@
-/* Where the tensors of a network lie in its code, what is packed, and workspaces. See network_code.h. */
+/* Places tensors, packed weights and workspaces in memory. See network_code.h. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,9 +18,9 @@ static const struct net_form *form_of(const struct network_code *code, int call)
   return &code->forms.data[code->form_of[call]];
 }
 
-/* ---- tensors ------------------------------------------------------------------------------------ */
+/* ---- tensors --------------------------------------------------------------------------------- */
 
-/* By tensor: a call that is made in each run reads it, past what is prepared of it. */
+/* Sets read[tensor] if NAME_run reads the tensor itself, not only what is packed from it. */
 static void find_read(const struct network_code *code, bool *read) {
   const struct network *n = code->network;
   for (int c = 0; c < n->calls.count; c++) {
@@ -63,9 +63,9 @@ static void place_tensors(struct network_code *code) {
   }
 }
 
-/* ---- what is packed ----------------------------------------------------------------------------- */
+/* ---- packed weights -------------------------------------------------------------------------- */
 
-/* A call before this one that prepares the same of the same tensors; or -1. */
+/* An earlier call that packs the same from the same tensors; -1: none. */
 static int prepared_before(const struct network_code *code, int call) {
   const struct net_call *calls = code->network->calls.data;
   const struct prepared *p = form_of(code, call)->prepared;
@@ -91,7 +91,7 @@ static void place_packed(struct network_code *code) {
   }
 }
 
-/* ---- workspaces --------------------------------------------------------------------------------- */
+/* ---- workspaces ------------------------------------------------------------------------------ */
 
 static int by_offset(const void *a, const void *b) {
   const struct planned_value *x = *(const struct planned_value *const *)a;
@@ -99,7 +99,7 @@ static int by_offset(const void *a, const void *b) {
   return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-/* The lowest place of the arena that no value has during the call. */
+/* The lowest offset into the arena that is free during the call. */
 static int64_t free_at(const struct network_code *code, int call, int64_t bytes) {
   int tensors = code->network->tensors.count, count = 0;
   const struct planned_value **alive = mem_alloc((size_t)(tensors + 1) * sizeof *alive);
@@ -123,9 +123,9 @@ static int64_t place_in_arena(struct network_code *code, int call, int64_t bytes
   return at;
 }
 
-/* NAME_load does one thing after the other: they share what is left behind the constant values. */
+/* NAME_load is sequential: its workspaces share the scratch memory after the constant values. */
 static void place_workspaces(struct network_code *code) {
-  int64_t behind = code->scratch_bytes, most = 0;
+  int64_t end = code->scratch_bytes, most = 0;
   for (int c = 0; c < code->network->calls.count; c++) {
     struct net_call_code *call = &code->calls[c];
     call->workspace = call->prepare_workspace = -1;
@@ -134,8 +134,8 @@ static void place_workspaces(struct network_code *code) {
     if (u->workspace && !call->constant)
       call->workspace = place_in_arena(code, c, u->workspace);
     else if (u->workspace)
-      call->workspace = behind;
-    if (u->prepare_workspace) call->prepare_workspace = behind;
+      call->workspace = end;
+    if (u->prepare_workspace) call->prepare_workspace = end;
     if (call->constant && u->workspace > most) most = u->workspace;
     if (u->prepare_workspace > most) most = u->prepare_workspace;
   }

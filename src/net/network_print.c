@@ -1,4 +1,4 @@
-/* Networks as text, the one canonical way. See network.h. */
+/* Prints networks as canonical text. See network.h. */
 #include <string.h>
 
 #include "net/network.h"
@@ -16,7 +16,7 @@ static void print_type(const struct net_tensor *t, struct buf *buf) {
 static void print_program(const struct program *p, struct buf *buf) {
   struct buf text = {0};
   program_print(p, &text);
-  buf_puts(buf, strchr(text.text, '\n') + 1); /* behind `canvas 1` */
+  buf_puts(buf, strchr(text.text, '\n') + 1); /* skips `canvas 1` */
   buf_puts(buf, "end\n");
   buf_free(&text);
 }

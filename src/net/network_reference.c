@@ -1,4 +1,4 @@
-/* Networks by compiled references. See network_reference.h. */
+/* Runs networks by compiled references. See network_reference.h. */
 #include "net/network_reference.h"
 
 #include <math.h>
@@ -9,23 +9,23 @@
 #include "program/program_cost.h"
 #include "run/reference.h"
 
-enum { PLACES = 24 }; /* elements of each output that the interpreter evaluates, too */
+enum { PLACES = 24 }; /* elements of each output compared with the interpreter */
 
-#define SMALL 2e6 /* flops: what the interpreter does in less than a second */
+#define SMALL 2e6 /* flops per call below which the interpreter takes less than a second */
 
 struct referee {
   const struct compiler *compiler;
 };
 
-/* ---- compared with the interpreter ------------------------------------------------------------------ */
+/* ---- compared with the interpreter ----------------------------------------------------------- */
 
-/* Both are of double precision: what is left is the order of sums. */
+/* Both compute in double precision; only the order of sums differs. */
 static bool agrees(double got, double wanted) {
   if (isnan(got) || isnan(wanted)) return isnan(got) && isnan(wanted);
   return got == wanted || fabs(got - wanted) <= 1e-6 * (1 + fabs(wanted));
 }
 
-/* At places that are spread over the output, the last one among them. */
+/* Compares elements spread over the output, including the last one. */
 static bool agrees_at_places(struct interpreter *in, const struct program *p, int output,
                              const double *values) {
   int tensor = p->outputs.data[output];
@@ -51,9 +51,9 @@ static bool all_agree(const struct program *p, const double *const *inputs,
   return agree;
 }
 
-/* ---- one call --------------------------------------------------------------------------------------- */
+/* ---- one call -------------------------------------------------------------------------------- */
 
-/* Into memory that a child shares, from where the outputs have them. */
+/* Runs the reference into memory shared with its child process, then copies the outputs. */
 static canvas_status refer(canvas_context *ctx, const struct compiler *compiler,
                            const struct program *p, const struct rounding *rounding,
                            const double *const *inputs, double *const *outputs) {

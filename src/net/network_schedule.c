@@ -1,4 +1,5 @@
-/* A schedule for a program of a network: the best of a log, or the default one. See network_code.h. */
+/* Schedules a program of a network: the best record of a log, or the default schedule. See
+ * network_code.h. */
 #include <stdlib.h>
 
 #include "autoschedule/default.h"
@@ -7,11 +8,12 @@
 
 /* ---- threads --------------------------------------------------------------------------------- */
 
-/* Threads are told to begin and waited for within some microseconds; a call that takes less than this
- * without them is better off alone. */
+/* Minimum time in ns of a call, run by one thread, for which threads pay: starting and joining them
+ * takes microseconds. */
 enum { ALONE_NANOSECONDS = 20000 };
 
-/* What it takes at least: a fused multiply-add of each lane in each cycle of 3 GHz, 16 bytes in each. */
+/* Lower bound of the time in ns: at 3 GHz one fused multiply-add per lane and 16 bytes per
+ * cycle. */
 static double nanoseconds(const struct program *p, const struct machine *machine) {
   int lanes = machine->vector_bytes / 4;
   double bytes = 0;
@@ -39,7 +41,8 @@ static struct schedule *alone(const struct schedule *s) {
   return copy;
 }
 
-/* Without parallel loops: their buffers are the function's then. Where that is not legal, it stays. */
+/* Removes parallel loops, so that their buffers belong to the function. Keeps the schedule if that
+ * is illegal. */
 static void make_alone(struct net_form *form) {
   canvas_context ctx;
   struct loop_tree *tree;
@@ -55,9 +58,9 @@ static void make_alone(struct net_form *form) {
   form->schedule = s;
 }
 
-/* ---- which schedule --------------------------------------------------------------------------- */
+/* ---- which schedule -------------------------------------------------------------------------- */
 
-/* From the log, whatever it calls the program: passes make names up. False where it has none. */
+/* Takes the best record of the log, ignoring program names, which passes invent. False: none. */
 static bool take_tuned(const struct program *p, const struct network_options *o,
                        struct net_form *form) {
   canvas_context ctx;
@@ -78,7 +81,7 @@ static bool take_tuned(const struct program *p, const struct network_options *o,
 
 static canvas_status take_default(canvas_context *ctx, const struct program *p,
                                   const struct machine *machine, struct net_form *form) {
-  struct program *own = program_copy(p); /* the tree is of a program that stays the form's */
+  struct program *own = program_copy(p); /* the tree refers to a program that the form owns */
   struct default_bound made;
   canvas_status status = default_bind(ctx, own, machine, &made);
   if (status == CANVAS_OK) {
@@ -124,9 +127,10 @@ void net_form_free(struct net_form *form) {
   mem_free(form->text);
 }
 
-/* ---- in place --------------------------------------------------------------------------------- */
+/* ---- in place -------------------------------------------------------------------------------- */
 
-/* Edits may have taken the stage apart, and a schedule may compute elements again. */
+/* Edits may have split the stage, and a schedule may recompute elements: both forbid in-place
+ * results. */
 bool net_form_in_place(const struct net_form *form, int output, int input) {
   const struct program *p = form->edited;
   int out = p->outputs.data[output], in = p->inputs.data[input];

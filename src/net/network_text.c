@@ -1,10 +1,10 @@
-/* The C text of a network's own functions. See network_code.h.
+/* Writes the C text of a network's own functions. See network_code.h.
  *
- *     static int block_conv(const float *X, ..);       of the programs, or their declarations
+ *     static int block_conv(const float *X, ..);       functions of programs, or declarations
  *
- *     int block_load(..) { .. }                        what weights alone decide
+ *     int block_load(..) { .. }                        packs weights, computes constant values
  *     int block_call(int call, ..) { switch .. }       one call, by its number
- *     int block_run(..) { for .. }                     all of them
+ *     int block_run(..) { for .. }                     all calls
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ static const struct net_tensor *tensor_at(const struct network_code *code, int t
   return &code->network->tensors.data[tensor];
 }
 
-/* ---- lines -------------------------------------------------------------------------------------- */
+/* ---- lines ----------------------------------------------------------------------------------- */
 
 static void put_line(struct buf *line, int depth, struct buf *out) {
   print_wrapped(line->text, line->length, depth, out);
@@ -32,7 +32,8 @@ static void put_lines(const char *line, int depth, struct buf *out) {
   buf_puts(out, "\n");
 }
 
-/* inputs[0], AT(arena, 64), CONST_AT(packed, 0); packed memory is written to by NAME_load only. */
+/* Writes inputs[0], AT(arena, 64) or CONST_AT(packed, 0). Only NAME_load writes to packed
+ * memory. */
 static void put_place(const struct net_place *place, bool load, struct buf *out) {
   static const char *const list[] = {
       [PLACE_INPUT] = "inputs", [PLACE_WEIGHT] = "weights", [PLACE_OUTPUT] = "outputs"};
@@ -59,7 +60,7 @@ static void put_memory(enum net_place_kind kind, int64_t at, bool load, struct b
   if (at >= 0) put_argument(&place, load, out);
 }
 
-/* ---- calls -------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 static const struct net_form *form_of(const struct network_code *code, int call) {
   return &code->forms.data[code->form_of[call]];
@@ -108,7 +109,7 @@ static void put_meaning(const struct network_code *code, int call, struct buf *o
   buf_puts(out, ")");
 }
 
-/* (void)arena; for parameters that the text does not name */
+/* Writes (void)arena; for parameters that the body does not use. */
 static void put_unused(const char *const *names, const struct buf *body, struct buf *out) {
   for (; *names; names++) {
     struct buf used = {0};
@@ -122,7 +123,7 @@ static void put_unused(const char *const *names, const struct buf *body, struct 
   }
 }
 
-/* ---- NAME_load ---------------------------------------------------------------------------------- */
+/* ---- NAME_load ------------------------------------------------------------------------------- */
 
 static void put_load_calls(const struct network_code *code, struct buf *out) {
   struct buf line = {0};
@@ -164,7 +165,7 @@ static void put_load(const struct network_code *code, struct buf *out) {
   buf_puts(out, "  return failed;\n}\n");
 }
 
-/* ---- NAME_call and NAME_run ---------------------------------------------------------------------- */
+/* ---- NAME_call and NAME_run ------------------------------------------------------------------ */
 
 /* case 3: return block_conv(..); */
 static void put_case(const struct network_code *code, int number, const struct net_step *step,
@@ -201,7 +202,7 @@ static bool is_threaded(const struct network_code *code) {
   return false;
 }
 
-/* int block_call(int call, ..) {, on as many lines as it takes */
+/* Writes the head, e.g. int block_call(int call, ..) {, wrapped. */
 static void put_head(const char *linkage, const char *name, const char *suffix, bool numbered,
                      struct buf *out) {
   struct buf line = {0};
@@ -212,7 +213,7 @@ static void put_head(const char *linkage, const char *name, const char *suffix, 
   buf_free(&line);
 }
 
-/* The switch: NAME_call itself where there is no more to it. */
+/* The function with the switch: NAME_call itself, or NAME_one if threads must be set around it. */
 static void put_switch(const struct network_code *code, const struct net_step *steps, int count,
                        bool threaded, struct buf *out) {
   put_head(threaded ? "static " : "", code->name, threaded ? "_one" : "_call", true, out);
@@ -256,7 +257,7 @@ static void put_run(const struct network_code *code, int count, bool threaded, s
   buf_puts(out, "  return failed;\n}\n");
 }
 
-/* ---- the text ----------------------------------------------------------------------------------- */
+/* ---- the text -------------------------------------------------------------------------------- */
 
 static void put_includes(const struct network_code *code, bool threaded, struct buf *out) {
   (void)code;

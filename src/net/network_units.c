@@ -1,7 +1,7 @@
-/* The functions of a network's programs. See network_code.h.
+/* Makes the functions of a network's programs. See network_code.h.
  *
- * A function is named by what it computes, so that it is the same text in every network, or, in a text
- * that people read, by its program.
+ * A function is named by a hash of its content, so that it has the same text in every network. In a
+ * text for people it is named by its program.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static const struct net_form *form_at(const struct network_code *code, const str
   return &code->forms.data[u->form];
 }
 
-/* ---- which functions there are ----------------------------------------------------------------- */
+/* ---- collecting functions -------------------------------------------------------------------- */
 
 static bool same_place(const struct network_code *code, int a, int b) {
   const struct planned_value *x = &code->plan.values[a], *y = &code->plan.values[b];
@@ -23,7 +23,7 @@ static bool same_place(const struct network_code *code, int a, int b) {
          y->offset < x->offset + x->bytes;
 }
 
-/* By input, then output, of the call's program: it shares memory with one of the others. */
+/* By input, then output, of the call's program: the parameter shares memory with another one. */
 static bool *shared_of(const struct network_code *code, const struct net_call *c) {
   bool *shared = mem_alloc((size_t)(c->arguments.count + c->results.count) + 1);
   for (int i = 0; i < c->arguments.count; i++)
@@ -55,9 +55,9 @@ static void find_units(struct network_code *code) {
   }
 }
 
-/* ---- names -------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
-/* Of all that its text depends on. */
+/* A name with a hash of everything that the function's text depends on. */
 static char *name_of_content(const struct network_code *code, const struct net_unit *u) {
   const struct net_form *form = form_at(code, u);
   struct buf text = {0}, name = {0};
@@ -78,7 +78,7 @@ static char *name_of_content(const struct network_code *code, const struct net_u
   return buf_take(&name);
 }
 
-/* NAME and what is made of it, as NAME_prepare, clash with none of those before. */
+/* Whether NAME and the names derived from it, e.g. NAME_prepare, clash with no earlier one. */
 static bool is_free(const struct network_code *code, const char *name, int count) {
   static const char *const endings[] = {"_load",        "_run",   "_call",   "_packed_bytes",
                                         "_arena_bytes", "_arena", "_packed", NULL};
@@ -97,21 +97,21 @@ static bool is_free(const struct network_code *code, const char *name, int count
 
 static char *name_of_program(const struct network_code *code, int unit) {
   const struct net_form *form = form_at(code, &code->units.data[unit]);
-  struct buf wish = {0};
+  struct buf wanted = {0};
   for (int i = 1;; i++) {
-    buf_printf(&wish, "%s_%s", code->name, code->network->programs.data[form->program]->name);
-    if (i > 1) buf_printf(&wish, "_%d", i);
-    char *name = emit_c_function(wish.text);
-    wish.length = 0;
+    buf_printf(&wanted, "%s_%s", code->name, code->network->programs.data[form->program]->name);
+    if (i > 1) buf_printf(&wanted, "_%d", i);
+    char *name = emit_c_function(wanted.text);
+    wanted.length = 0;
     if (is_free(code, name, unit)) {
-      buf_free(&wish);
+      buf_free(&wanted);
       return name;
     }
     mem_free(name);
   }
 }
 
-/* ---- texts -------------------------------------------------------------------------------------- */
+/* ---- texts ----------------------------------------------------------------------------------- */
 
 /* const float *, const void *, float *, void * */
 static void put_types(const struct program *p, const bool *takes, bool packed, bool filled,
@@ -147,7 +147,7 @@ static void put_declaration(const struct network_code *code, struct net_unit *u)
   u->declaration = buf_take(&out);
 }
 
-/* By parameter of what is left of the program: its own inputs, then what is packed, then outputs. */
+/* By parameter of the run-time part: the inputs that it uses, then packed weights, then outputs. */
 static bool *shared_of_rest(const struct net_form *form, const struct net_unit *u) {
   int inputs = form->edited->inputs.count, packed = form->prepared ? form->prepared->count : 0;
   int outputs = form->edited->outputs.count, at = 0;
@@ -201,8 +201,8 @@ static canvas_status emit_unit(canvas_context *ctx, struct network_code *code, s
   return status;
 }
 
-/* Two programs that are the same once they are edited, as views of [256, 256, 1, 1] and of [512, 128, 1, 1] that
- * copy as many elements in order, are one function. */
+/* Shares functions of programs that are equal after their edits, e.g. views of [256, 256, 1, 1] and
+ * of [512, 128, 1, 1] that copy the same number of elements in order. */
 static void join_units(struct network_code *code) {
   int kept = 0;
   int *place = mem_alloc((size_t)code->units.count * sizeof *place + 1);

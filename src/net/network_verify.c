@@ -1,6 +1,6 @@
-/* The rules of a network. See network.h.
+/* Verifies the rules of a network. See network.h.
  *
- * Names are looked up in a table that is sorted once; everything else is one pass over the calls.
+ * Names are sorted once to find duplicates; everything else is one pass over the calls.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +42,7 @@ static int by_text(const void *a, const void *b) {
   return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Takes `names`. */
+/* Takes ownership of `names`. */
 static canvas_status check_names(canvas_context *ctx, const char *what, const char **names,
                                  int count) {
   canvas_status status = CANVAS_OK;

@@ -1,9 +1,11 @@
-/* Which values are contiguous parts of others, and which calls copy nothing then. See memory_plan.h.
+/* Finds values that are contiguous parts of others, and calls that then copy nothing. See
+ * memory_plan.h.
  *
- * The calls in order. Where each result is a part of an argument, results lie there: slices, splits, reshapes.
- * Where the one result is made of whole arguments, these lie in it: a concatenation. An argument that is all of
- * another value takes that with it. All or nothing: a call that has to copy something is left as it is, and a
- * value lies in one other only.
+ * Calls are visited in order. If each result is a part of an argument (slice, split, reshape), the
+ * results are placed in the arguments. If the only result consists of whole arguments
+ * (concatenation), these are placed in the result; an argument that fills another value takes that
+ * value along. A call is skipped only if it copies nothing at all, and a value is placed in at most
+ * one other.
  */
 #include <stdlib.h>
 
@@ -23,7 +25,7 @@ int whole_of(const struct memory_plan *plan, int value, int64_t *within) {
   return value;
 }
 
-/* Bytes of so many elements of the value; -1: they are no multiple of the alignment. */
+/* Bytes of that many elements of the value; -1: not a multiple of the alignment. */
 static int64_t aligned_bytes(const struct network *n, int value, int64_t elements) {
   const struct net_tensor *t = &n->tensors.data[value];
   int64_t bytes = elements * (network_bytes(t) / network_elements(t));
@@ -43,7 +45,7 @@ static void place(struct placing *pl, int value, int whole, int64_t within) {
   pl->plan->values[value].within = within;
 }
 
-/* ---- results within arguments ----------------------------------------------------------------- */
+/* ---- results within arguments ---------------------------------------------------------------- */
 
 static bool within_argument(const struct placing *pl, int call, int result, int *whole,
                             int64_t *within) {
@@ -70,9 +72,9 @@ static bool place_results(struct placing *pl, int call) {
   return true;
 }
 
-/* ---- arguments within a result ---------------------------------------------------------------- */
+/* ---- arguments within a result --------------------------------------------------------------- */
 
-/* The argument, or the value that it is all of, if it lies in no other yet; -1. */
+/* The argument, or the value that it fills, if that is not yet placed in another one; -1. */
 static int free_argument(const struct placing *pl, int call, const struct copied_part *part) {
   int64_t within;
   int argument = argument_of(pl, call, part->input);

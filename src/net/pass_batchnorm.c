@@ -1,18 +1,18 @@
-/* A normalisation with constant statistics, Y[.., c, ..] = X[.., c, ..] * a[c] + b[c] in whatever form, goes into
- * the weights of what computes X.
+/* Folds a normalisation with constant statistics, Y[.., c, ..] = X[.., c, ..] * a[c] + b[c] in any
+ * form, into the weights of the call that computes X.
  *
  *     x = conv(image, w)                        scaled = scale(w, var, gamma)
  *     y = norm(x, mean, var, gamma, beta)  ->   offset = offset(mean, var, gamma, beta)
  *                                               x = conv(image, scaled)
  *                                               y = add_offset(x, offset)
  *
- * conv is linear in a constant w, one axis of which is the channel c of x, and nobody else reads x; a bias that
- * it adds is scaled, too, and takes b: then there is no addition. Where X is none of this, a and b are computed
- * when the network is loaded, and one product and one sum are left.
+ * Conditions: conv is linear in a constant w, one axis of w is the channel c of x, and only the
+ * normalisation reads x. If conv adds a bias, the bias becomes a * bias + b, and the addition
+ * disappears. Otherwise a and b are computed when the network is loaded; one product and one sum
+ * remain.
  *
- * Rounding. X*a is summed of products with weights that are rounded once more: each result differs by at most
- * 3 eps * (sum of |x*w| * |a| + |b|) more than before, which is more than an error relative to the result where
- * the terms cancel.
+ * Rounding. Weights are rounded once more. Each result changes by at most
+ * 3 eps * (sum of |x*w| * |a| + |b|), which exceeds the usual relative error if terms cancel.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@
 #include "program/program_facts.h"
 #include "rewrite/program_rebuild.h"
 
-/* ---- what a normalisation is ------------------------------------------------------------------ */
+/* ---- recognising a normalisation ------------------------------------------------------------- */
 
 static bool reads(const struct program *p, int expr, int tensor) {
   if (expr < 0) return false;
@@ -35,7 +35,7 @@ static bool reads(const struct program *p, int expr, int tensor) {
   return false;
 }
 
-/* The indices are the stage's own axes in order. */
+/* Whether the indices are the stage's own axes in order. */
 static bool is_own_element(const struct program *p, const struct px_node *load, int rank) {
   if (p->tensors.data[load->tensor].rank != rank) return false;
   for (int i = 0; i < rank; i++) {
@@ -47,13 +47,13 @@ static bool is_own_element(const struct program *p, const struct px_node *load, 
 
 struct norm {
   const struct program *p;
-  int stage, x;  /* the output; the input that varies */
-  int argument;  /* ... which is this one of the call */
-  uint32_t axes; /* in what is constant */
-  int sums;      /* additions of what is constant */
-  int products;  /* ... and products with it */
-  bool factors;  /* a alone is asked for: what b is made of is not there */
-  bool computed; /* something constant is no plain load or number */
+  int stage, x;  /* the output; the input that varies (X) */
+  int argument;  /* position of X among the call's arguments */
+  uint32_t axes; /* mask of output axes in constant expressions */
+  int sums;      /* additions of constants */
+  int products;  /* products with constants */
+  bool factors;  /* only a is needed: terms of b are omitted */
+  bool computed; /* a constant expression is neither a load nor a number */
 };
 
 static void find_axes(struct norm *m, int expr) {
@@ -63,7 +63,7 @@ static void find_axes(struct norm *m, int expr) {
     if (px_mentions(m->p, expr, i)) m->axes |= 1u << i;
 }
 
-/* expr = x * a + b with a and b constant. */
+/* Whether expr = x * a + b with a and b constant. */
 static bool is_affine(struct norm *m, int expr) {
   const struct px_node *n = &m->p->nodes.data[expr];
   if (!reads(m->p, expr, m->x)) {
@@ -88,7 +88,7 @@ static bool is_affine(struct norm *m, int expr) {
   }
 }
 
-/* The only argument that varies; -1. */
+/* Position of the only argument that varies; -1: none or several. */
 static int varying_argument(const struct network *n, const struct net_call *c) {
   int found = -1;
   for (int i = 0; i < c->arguments.count; i++) {
@@ -103,7 +103,8 @@ static bool is_float(const struct program_tensor *t) {
   return t->dtype == PROGRAM_F32 || t->dtype == PROGRAM_F64;
 }
 
-/* Only the output reads what varies, and it is x * a[c] + b[c] of one axis c, which is answered; -1. */
+/* The channel axis c if the program is x * a[c] + b[c] and only the output reads x; -1
+ * otherwise. */
 static int find_norm(const struct network *n, int call, struct norm *m) {
   const struct net_call *c = &n->calls.data[call];
   *m = (struct norm){.p = n->programs.data[c->program], .argument = varying_argument(n, c)};
@@ -121,9 +122,9 @@ static int find_norm(const struct network *n, int call, struct norm *m) {
   return -1;
 }
 
-/* ---- a and b, as expressions ------------------------------------------------------------------ */
+/* ---- a and b, as expressions ----------------------------------------------------------------- */
 
-/* x * a + b in a new program; -1: a is 1, b is 0; of what does not read x, a is of no use. */
+/* Expressions of x * a + b in a new program; -1: a is 1, b is 0. Without x, a is unused. */
 struct pair {
   int a, b;
 };
@@ -139,7 +140,7 @@ static int negative(struct program *to, int expr) {
 static struct pair split(const struct norm *m, struct program *to, int expr,
                          const struct px_map *map);
 
-/* One side reads x: (x * a + b) * e, (x * a + b) / e. */
+/* (x * a + b) * e or (x * a + b) / e, where e does not read x. */
 static struct pair split_product(struct program *to, enum px_op op, struct pair x, int e) {
   struct pair out = {x.a, x.b};
   if (op == PX_DIV) out.a = px_div(to, factor(to, x), e);
@@ -182,7 +183,7 @@ static struct pair split(const struct norm *m, struct program *to, int expr,
   return split_product(to, n.op, x, px_copy(to, m->p, n.arg[left ? 1 : 0], map));
 }
 
-/* What b and a are made of, or a alone. */
+/* Copies what a and b read, or a alone. */
 static void graft_constants(const struct norm *m, struct graft *g, int expr) {
   struct px_node n = m->p->nodes.data[expr];
   if (n.op == PX_LOAD) return;
@@ -193,14 +194,14 @@ static void graft_constants(const struct norm *m, struct graft *g, int expr) {
       graft_loads(g, n.arg[i]);
 }
 
-/* ---- what is linear in its weights ------------------------------------------------------------ */
+/* ---- recognising a linear call --------------------------------------------------------------- */
 
 struct linear {
   const struct program *p;
-  int call, stage;         /* of the network; the sum of the program */
-  int channel;             /* the axis of the stage */
-  int weight, weight_axis; /* an input; which of its axes is the channel */
-  int bias;                /* an input; -1 */
+  int call, stage;         /* call of the network; contraction stage of its program */
+  int channel;             /* channel axis of the stage */
+  int weight, weight_axis; /* an input; its channel axis */
+  int bias;                /* an input; -1: none */
 };
 
 static bool is_zero(const struct program *p, int expr) {
@@ -240,7 +241,7 @@ static bool is_linear(struct linear *l, int expr) {
   }
 }
 
-/* The input stands for a constant of the network, and no other stage reads it. */
+/* Whether the argument of the input is constant, and no other stage reads the input. */
 static bool is_own_constant(const struct network *n, const struct linear *l, int input, int stage) {
   const struct net_call *c = &n->calls.data[l->call];
   for (int i = stage + 1; i < l->p->tensors.count; i++)
@@ -252,7 +253,8 @@ static bool is_own_constant(const struct network *n, const struct linear *l, int
   return false;
 }
 
-/* The stage that `stage` is the same as, element by element, but for a bias, which l->bias is then; -1. */
+/* The stage that `stage` copies element by element, apart from a bias, which sets l->bias; -1:
+ * none. */
 static int below(const struct network *n, struct linear *l, int stage) {
   const struct program_tensor *t = &l->p->tensors.data[stage];
   const struct px_node *body = &l->p->nodes.data[t->body], *load = body;
@@ -297,12 +299,12 @@ static bool find_linear(const struct network *n, int value, int channel, struct 
   return false;
 }
 
-/* ---- the change ------------------------------------------------------------------------------- */
+/* ---- the change ------------------------------------------------------------------------------ */
 
 struct change_of {
   canvas_context *ctx;
   struct network *n;
-  int call; /* the normalisation's */
+  int call; /* call of the normalisation */
   struct norm norm;
   int channel;
 };
@@ -322,7 +324,7 @@ static canvas_status finish_value(const struct change_of *c, struct call_maker *
   return CANVAS_OK;
 }
 
-/* The weights, each times a of its channel. */
+/* A value with the weights, each multiplied by a of its channel. */
 static canvas_status make_weight(const struct change_of *c, const struct linear *l, int weight,
                                  int *value) {
   struct call_maker m = call_maker_open("scale_weight");
@@ -353,7 +355,7 @@ static int channel_stage(const struct change_of *c, struct program *p) {
   return program_stage(p, name, t->dtype, 1, &a->name, &a->size);
 }
 
-/* a, or b; of b with a bias, a * bias + b. */
+/* A value with a, or with b, or with a * bias + b. */
 static canvas_status make_channel(const struct change_of *c, bool scale, const struct linear *l,
                                   int bias, int *value) {
   struct call_maker m = call_maker_open(scale ? "scale" : "offset");
@@ -376,7 +378,8 @@ static canvas_status make_channel(const struct change_of *c, bool scale, const s
   return finish_value(c, &m, scale ? "scale" : "offset", value);
 }
 
-/* The normalisation becomes x + b, or x * a + b with values a and b; a is -1: 1. */
+/* Replaces the normalisation by x + b, or by x * a + b; a and b are values, and a is -1 for x +
+ * b. */
 static canvas_status replace_norm(const struct change_of *c, int a, int b) {
   struct call_maker m = call_maker_open(a < 0 ? "add_offset" : "scale_offset");
   struct net_call *call = &c->n->calls.data[c->call];
@@ -427,7 +430,7 @@ static canvas_status into_two(const struct change_of *c) {
   return replace_norm(c, a, b);
 }
 
-static int readers_of(const struct network *n, int value) {
+static int uses_of(const struct network *n, int value) {
   int count = network_is_output(n, value);
   for (int i = 0; i < n->calls.count; i++)
     for (int k = 0; k < n->calls.data[i].arguments.count; k++)
@@ -435,7 +438,7 @@ static int readers_of(const struct network *n, int value) {
   return count;
 }
 
-/* Nothing is left of it: who gave x gives y. */
+/* Removes the normalisation: the call that computed x computes y. */
 static void take_result(struct network *n, int call, int x, bool *dropped) {
   struct net_call *from = &n->calls.data[n->tensors.data[x].call];
   for (int i = 0; i < from->results.count; i++)
@@ -452,7 +455,7 @@ static canvas_status change_call(canvas_context *ctx, struct network *n, int cal
   c.channel = find_norm(n, call, &c.norm);
   if (c.channel < 0 || !c.norm.products) return CANVAS_OK;
   int x = n->calls.data[call].arguments.data[c.norm.argument];
-  bool value = n->tensors.data[x].kind == NET_VALUE && readers_of(n, x) == 1;
+  bool value = n->tensors.data[x].kind == NET_VALUE && uses_of(n, x) == 1;
   if (!value || !find_linear(n, x, c.channel, &l))
     return c.norm.computed || c.norm.sums + c.norm.products > 2 ? into_two(&c) : CANVAS_OK;
   TRY(into_weights(&c, &l));
@@ -462,7 +465,7 @@ static canvas_status change_call(canvas_context *ctx, struct network *n, int cal
 
 canvas_status pass_batchnorm(canvas_context *ctx, struct network *n) {
   int calls = n->calls.count;
-  bool *dropped = mem_alloc((size_t)(4 * calls) + 1); /* three more for each at most */
+  bool *dropped = mem_alloc((size_t)(4 * calls) + 1); /* each change adds at most three calls */
   canvas_status status = CANVAS_OK;
   network_settle(n);
   for (int i = 0; i < calls && status == CANVAS_OK; i++) status = change_call(ctx, n, i, dropped);

@@ -1,20 +1,25 @@
-/* Two sums of products with constant weights, one of the other and of nothing else, become one, as in a kernel of a
- * grouped convolution of single pixels and a dense one after it:
+/* Merges two contractions with constant weights if only the second reads the first, e.g. a grouped
+ * pointwise convolution and a dense one after it:
  *
- *     kernel(x, w, b, v):                                            weight = kernel_weight(w, v)
- *       S[p, t] = X[p, t/12*8+k] * W[t, k] // sum k:8                  V[o, t, k] = W[t*12+u, k] * V[o, t*12+u] // sum u:12
- *       T[p, t] = S[p, t] + B[t]                              ->     bias = kernel_bias(b, v)
- *       Y[p, o] = T[p, t] * V[o, t] // sum t:48                        B[o] = B[t] * V[o, t] // sum t:48
- *                                                                    kernel(x, weight, bias):
- *                                                                      S[p, o] = X[p, t*8+k] * V[o, t, k] // sum t:4, k:8
- *                                                                      Y[p, o] = S[p, o] + B[o]
+ *     kernel(x, w, b, v):
+ *       S[p, t] = X[p, t/12*8+k] * W[t, k] // sum k:8
+ *       T[p, t] = S[p, t] + B[t]
+ *       Y[p, o] = T[p, t] * V[o, t] // sum t:48
+ * ->
+ *     weight = kernel_weight(w, v)
+ *       V[o, t, k] = W[t*12+u, k] * V[o, t*12+u] // sum u:12
+ *     bias = kernel_bias(b, v)
+ *       B[o] = B[t] * V[o, t] // sum t:48
+ *     kernel(x, weight, bias):
+ *       S[p, o] = X[p, t*8+k] * V[o, t, k] // sum t:4, k:8
+ *       Y[p, o] = S[p, o] + B[o]
  *
- * It is done where that takes fewer products and no more weights. Weight and bias are computed when the network is
- * loaded.
+ * This is done if it takes fewer products and no more weights. Weight and bias are computed when
+ * the network is loaded.
  *
- * Rounding. The products are summed with weights that are rounded sums of products themselves: with at most n terms
- * in each sum a result differs by about 2 n eps * (sum of |x*w*v|) at most, which is more than an error relative to
- * the result where the terms cancel.
+ * Rounding. The new weights are themselves rounded sums. With at most n terms per sum a result
+ * changes by about 2 n eps * (sum of |x*w*v|), which exceeds the usual relative error if terms
+ * cancel.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,24 +31,24 @@
 #include "program/affine.h"
 #include "program/program_facts.h"
 
-/* The two sums in a call. */
+/* Two contractions of one call that can be merged. */
 struct composition {
   struct network *n;
   int call;
   const struct program *p;
-  int inner, outer; /* stages */
-  int middle;       /* what the outer one loads: the inner one, or it and a bias */
-  int load;         /* ... which is this node */
-  int data, first;  /* what the inner one sums the products of: `first` is constant */
-  int second;       /* what the outer one multiplies with */
-  int bias;         /* -1: none */
-  /* The data depend on axis / block alone of a reduction of the outer sum; by reduction. */
+  int inner, outer; /* stages of the two contractions */
+  int middle;       /* stage that the outer one loads: the inner one, or inner plus bias */
+  int load;         /* node of that load */
+  int data, first;  /* factors of the inner contraction; `first` is its weight */
+  int second;       /* weight of the outer contraction */
+  int bias;         /* expression of the bias; -1: none */
+  /* By reduction of the outer contraction: the data depend on axis / block only. */
   int64_t block[PROGRAM_AXES];
 };
 
-/* ---- what can be composed --------------------------------------------------------------------- */
+/* ---- recognising two contractions ------------------------------------------------------------ */
 
-/* It loads something, and only what is constant. */
+/* Whether every load is of a constant; *any: there is a load. */
 static bool loads_constants(const struct program *p, int expr, const bool *constant, bool *any) {
   if (expr < 0) return true;
   const struct px_node *n = &p->nodes.data[expr];
@@ -63,7 +68,7 @@ static bool is_constant(const struct program *p, int expr, const bool *constant)
   return loads_constants(p, expr, constant, &any) && any;
 }
 
-/* Computing it more often costs no more than its loads. */
+/* Whether the expression only moves data, so that recomputing it costs only its loads. */
 static bool is_moved(const struct program *p, int expr) {
   const struct px_node *n = &p->nodes.data[expr];
   if (n->op == PX_LOAD || n->op == PX_NUMBER) return true;
@@ -75,7 +80,7 @@ static bool is_float(const struct program_tensor *t) {
   return !t->is_input && (t->dtype == PROGRAM_F32 || t->dtype == PROGRAM_F64);
 }
 
-/* sum of *varying * *weight */
+/* Whether the stage sums *varying * *weight. */
 static bool is_sum(const struct program *p, int stage, const bool *constant, int *varying,
                    int *weight) {
   const struct program_tensor *t = &p->tensors.data[stage];
@@ -92,7 +97,7 @@ static bool is_sum(const struct program *p, int stage, const bool *constant, int
   return false;
 }
 
-/* The sum of which the stage is the same, element by element, but for a constant that it adds; -1. */
+/* The contraction to which the middle stage adds a constant bias, element by element; -1: none. */
 static int below_bias(struct composition *c, const bool *constant) {
   const struct program_tensor *t = &c->p->tensors.data[c->middle];
   if (!is_float(t) || t->reductions) return -1;
@@ -100,14 +105,14 @@ static int below_bias(struct composition *c, const bool *constant) {
   for (int i = 0; i < 2 && n->op == PX_ADD; i++) {
     const struct px_node *load = &c->p->nodes.data[n->arg[i]];
     if (load->op != PX_LOAD || !is_constant(c->p, n->arg[1 - i], constant)) continue;
-    if (!stage_maps(c->p, c->middle, load->tensor)) continue;
+    if (!stage_is_elementwise(c->p, c->middle, load->tensor)) continue;
     c->bias = n->arg[1 - i];
     return is_only_consumer(c->p, load->tensor, c->middle) ? load->tensor : -1;
   }
   return -1;
 }
 
-/* Its indices are made of axes alone. */
+/* Whether the indices of the load contain no loads. */
 static bool is_fixed(const struct program *p, const struct px_node *load, const bool *constant) {
   bool any = false;
   for (int i = 0; i < p->tensors.data[load->tensor].rank; i++)
@@ -137,9 +142,10 @@ static bool find_pair(struct composition *c, const bool *constant) {
          count_axes(y) + y->reductions + s->reductions <= PROGRAM_AXES;
 }
 
-/* ---- expressions of both in one stage --------------------------------------------------------- */
+/* ---- expressions of both in one stage -------------------------------------------------------- */
 
-/* What stands for the axes: of the outer sum block*group + rest for a reduction. */
+/* Expressions that replace axes. A reduction of the outer contraction becomes block*group +
+ * rest. */
 struct places {
   int own[PROGRAM_AXES], group[PROGRAM_AXES], rest[PROGRAM_AXES], inner[PROGRAM_AXES];
 };
@@ -158,7 +164,8 @@ static int copy_outer(const struct composition *c, struct graft *g, const struct
   return px_copy(to, c->p, expr, &map);
 }
 
-/* Of the inner sum or the bias, where the outer sum reads it. */
+/* Copies an expression of the inner contraction or of the bias, with axes as the outer one reads
+ * it. */
 static int copy_inner(const struct composition *c, struct graft *g, const struct places *at,
                       int expr) {
   const struct program_tensor *s = &c->p->tensors.data[c->inner];
@@ -169,13 +176,13 @@ static int copy_inner(const struct composition *c, struct graft *g, const struct
   return px_copy(g->to->program, c->p, expr, &map);
 }
 
-/* ---- axes of a new stage ---------------------------------------------------------------------- */
+/* ---- axes of a new stage --------------------------------------------------------------------- */
 
 struct axis_list {
   char text[PROGRAM_AXES][PROGRAM_NAME + 1];
   const char *names[PROGRAM_AXES];
   int64_t sizes[PROGRAM_AXES];
-  int *place[PROGRAM_AXES]; /* where its expression belongs */
+  int *place[PROGRAM_AXES]; /* the field of `places` that receives the axis */
   int count;
 };
 
@@ -185,7 +192,7 @@ static bool has_axis(const struct axis_list *l, const char *name) {
   return false;
 }
 
-/* Under its own name, or that with a number behind it. */
+/* Adds an axis under its name, with a number appended if that is taken. */
 static void add_axis(struct axis_list *l, const char *name, int64_t size, int *place) {
   char *text = l->text[l->count];
   snprintf(text, PROGRAM_NAME + 1, "%s", name);
@@ -196,7 +203,7 @@ static void add_axis(struct axis_list *l, const char *name, int64_t size, int *p
   l->place[l->count++] = place;
 }
 
-/* Reductions; of size 1 there is none. */
+/* Adds the groups of outer reductions, except those of size 1. */
 static void add_groups(const struct composition *c, struct axis_list *l, struct places *at) {
   const struct program_tensor *y = &c->p->tensors.data[c->outer];
   for (int i = 0; i < y->reductions; i++) {
@@ -211,7 +218,7 @@ static void add_rests(const struct composition *c, struct axis_list *l, struct p
     if (c->block[i] > 1) add_axis(l, y->axes[y->rank + i].name, c->block[i], &at->rest[i]);
 }
 
-/* `only`: those that the first weight depends on. */
+/* Adds inner reductions; `only`: those on which the first weight depends. */
 static void add_inner(const struct composition *c, struct axis_list *l, struct places *at,
                       bool only) {
   const struct program_tensor *s = &c->p->tensors.data[c->inner];
@@ -222,7 +229,8 @@ static void add_inner(const struct composition *c, struct axis_list *l, struct p
   }
 }
 
-/* Own axes of the outer sum that an expression of it, or one of the inner where it is read, depends on. */
+/* Whether an outer expression, or an inner one as the outer contraction reads it, depends on the
+ * outer axis. */
 static bool depends(const struct composition *c, int expr, int inner, int axis) {
   const struct program_tensor *s = &c->p->tensors.data[c->inner];
   const struct px_node *load = &c->p->nodes.data[c->load];
@@ -246,7 +254,7 @@ static void clear_places(struct program *to, struct places *at) {
     at->own[i] = at->group[i] = at->rest[i] = at->inner[i] = px_int(to, 0);
 }
 
-/* The first `rank` axes are its own, the others are summed. */
+/* Makes a stage with the first `rank` axes; the others are summed. */
 static int make_stage(const struct composition *c, struct program *to, const char *name,
                       const struct axis_list *l, int rank) {
   char text[PROGRAM_NAME + 1];
@@ -263,13 +271,13 @@ static void put_own(const struct composition *c, struct axis_list *l, struct pla
   for (int i = 0; i < y->rank; i++) add_axis(l, y->axes[i].name, y->axes[i].size, &at->own[i]);
 }
 
-/* ---- how much of a reduction is left ---------------------------------------------------------- */
+/* ---- remaining reductions -------------------------------------------------------------------- */
 
 static int64_t common_divisor(int64_t a, int64_t b) {
   return b ? common_divisor(b, a % b) : a;
 }
 
-/* The largest divisor of `block` so that the expression depends on axis / block alone. */
+/* The largest divisor d of `block` such that the expression depends on axis / d only. */
 static int64_t block_of(const struct program *p, int expr, int axis, int64_t block) {
   if (expr < 0) return block;
   const struct px_node *n = &p->nodes.data[expr];
@@ -285,7 +293,7 @@ static int64_t block_of(const struct program *p, int expr, int axis, int64_t blo
   return block;
 }
 
-/* The data as they would be read with every reduction whole. */
+/* Finds c->block by writing the data with every outer reduction unsplit. */
 static void find_blocks(struct composition *c) {
   const struct program_tensor *y = &c->p->tensors.data[c->outer];
   struct call_maker m = call_maker_open("data");
@@ -320,7 +328,7 @@ static double sizes_of(const struct axis_list *l) {
   return count;
 }
 
-/* Of an expression of the stage: one for all axes that it does not depend on. */
+/* Number of distinct values of the expression: the product of the axes on which it depends. */
 static double weights_of(const struct program *p, int stage, int expr) {
   const struct program_tensor *t = &p->tensors.data[stage];
   double count = 1;
@@ -344,7 +352,7 @@ static bool is_less(const struct composition *c) {
   return sizes_of(&sum) < products && sizes_of(&weight) <= weights;
 }
 
-/* ---- the change ------------------------------------------------------------------------------- */
+/* ---- the change ------------------------------------------------------------------------------ */
 
 static canvas_status finish_value(const struct composition *c, canvas_context *ctx,
                                   struct call_maker *m, const char *ending, int *value) {
@@ -358,7 +366,7 @@ static canvas_status finish_value(const struct composition *c, canvas_context *c
   return CANVAS_OK;
 }
 
-/* Sums of an expression of the inner sum, its weight or its bias, times the second weight. */
+/* A constant value: the inner weight or bias, contracted with the second weight. */
 static canvas_status make_constant(const struct composition *c, canvas_context *ctx, int inner,
                                    int *value) {
   bool bias = inner == c->bias;
@@ -382,7 +390,7 @@ static canvas_status make_constant(const struct composition *c, canvas_context *
   return finish_value(c, ctx, &m, bias ? "bias" : "weight", value);
 }
 
-/* An input for the value. */
+/* Adds a constant input for the value. */
 static int constant_input(const struct composition *c, struct call_maker *m, const char *name,
                           const struct axis_list *l, int value) {
   char text[PROGRAM_NAME + 1];
@@ -400,7 +408,7 @@ static int load_of(struct program *to, int input, const struct axis_list *l) {
   return px_load(to, input, l->count, indices);
 }
 
-/* The sum and the bias. */
+/* The stage that adds the bias to the contraction. */
 static int add_bias(const struct composition *c, struct program *to, int sum, int bias,
                     struct axis_list *l, struct places *at) {
   const struct program_tensor *y = &c->p->tensors.data[c->outer];
@@ -411,7 +419,7 @@ static int add_bias(const struct composition *c, struct program *to, int sum, in
   return stage;
 }
 
-/* The stage that Y becomes; `bias` is -1: there is none. */
+/* The merged contraction with its bias; `bias` is -1: none. */
 static int make_sum(const struct composition *c, struct graft *g, int weight, int bias) {
   const struct program_tensor *y = &c->p->tensors.data[c->outer];
   struct program *to = g->to->program;
@@ -440,7 +448,7 @@ static canvas_status compose(const struct composition *c, canvas_context *ctx) {
   int weight, bias = -1, made;
   TRY(make_constant(c, ctx, c->first, &weight));
   if (c->bias >= 0) {
-    struct composition whole = *c; /* none of its reductions is left to the data */
+    struct composition whole = *c; /* the bias depends on no reduction: all are summed here */
     const struct program_tensor *y = &c->p->tensors.data[c->outer];
     for (int i = 0; i < y->reductions; i++) whole.block[i] = y->axes[y->rank + i].size;
     TRY(make_constant(&whole, ctx, c->bias, &bias));

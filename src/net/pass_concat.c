@@ -1,13 +1,14 @@
-/* A concatenation of what an earlier one put together reads that one:
+/* Reads an earlier concatenation instead of its parts:
  *
  *     c = cat(x, a)                          c = cat(x, a)
  *     d = cat(x, a, b)              ->       d = cat(c, b)
  *     e = cat(x, a, b, y)                    e = cat(d, y)
  *
- * as in a DenseNet, whose layers each read all that came before them. Each value is a part of one other only then,
- * and all of them lie in the last one: nothing is copied (memory_plan.h). Only what is contiguous, as channels of
- * one image are, can lie so, and only such concatenations are looked at. One that says the same as an earlier one is
- * that one. What nobody reads any more is left to the pass `dead`. Results are the same to the last bit.
+ * as in a DenseNet, whose layers read all earlier results. Each value is then part of only one
+ * other and all can be placed in the last one without copies (memory_plan.h). That needs contiguous
+ * parts, e.g. channels of one image; other concatenations are ignored. A concatenation equal to an
+ * earlier one is replaced by it. The pass `dead` removes calls that become unused. Results are
+ * bit-identical.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,26 +19,28 @@
 #include "net/passes.h"
 
 enum {
-  PARTS = 256 /* of one concatenation that are looked at; of more, those that it was given */
+  PARTS =
+      256 /* limit of flattened parts per concatenation; beyond it, its arguments are the parts */
 };
 
-/* Of a call that is a concatenation: the values that it is made of, those of its arguments that are such, too. */
+/* A concatenation call, flattened: its arguments, with earlier concatenations replaced by their
+ * parts. */
 struct joined {
   int axis;
   struct {
     VEC(int);
-  } parts; /* none: it is no concatenation */
+  } parts; /* values; none: not a concatenation */
 };
 
 struct joining {
   canvas_context *ctx;
   struct network *n;
-  struct joined *of; /* by call */
+  struct joined *of; /* by call of the network */
 };
 
-/* ---- what is a concatenation --------------------------------------------------------------------- */
+/* ---- recognising concatenations -------------------------------------------------------------- */
 
-/* The axis along which the part is shorter than the whole; -1: it is not as long along another. */
+/* The only axis in which the sizes differ; -1: none or several. */
 static int axis_of_part(const struct net_tensor *part, const struct net_tensor *whole) {
   int axis = -1;
   if (part->rank != whole->rank || part->dtype != whole->dtype) return -1;
@@ -49,7 +52,7 @@ static int axis_of_part(const struct net_tensor *part, const struct net_tensor *
   return axis;
 }
 
-/* Whether all arguments follow each other in the result, whole and in order; *axis: along which one. */
+/* Whether the result is all arguments in order, contiguously; *axis: the axis of concatenation. */
 static bool puts_together(const struct network *n, const struct net_call *c, int *axis) {
   const struct program *p = n->programs.data[c->program];
   struct copied_part parts[COPIED_PARTS];
@@ -88,7 +91,7 @@ static void find_parts(struct joining *j, int call) {
   for (int i = 0; i < c->arguments.count; i++) VEC_PUSH(&to->parts, c->arguments.data[i]);
 }
 
-/* ---- what it is put together of ------------------------------------------------------------------ */
+/* ---- choosing parts -------------------------------------------------------------------------- */
 
 static bool stands_at(const struct joined *j, int at, const struct joined *earlier) {
   int count = earlier->parts.count;
@@ -96,7 +99,7 @@ static bool stands_at(const struct joined *j, int at, const struct joined *earli
          !memcmp(j->parts.data + at, earlier->parts.data, (size_t)count * sizeof(int));
 }
 
-/* The earlier call that puts together most of the parts from this one on; -1. */
+/* The earlier concatenation that covers most parts from position `at` on; -1: none. */
 static int longest_at(const struct joining *j, int call, int at) {
   int found = -1;
   for (int i = 0; i < call; i++) {
@@ -106,7 +109,8 @@ static int longest_at(const struct joining *j, int call, int at) {
   return found;
 }
 
-/* Results of earlier ones and parts that are in none of these: how many. */
+/* Fills the values to concatenate, results of earlier concatenations and single parts; returns
+ * their number, 0 if too many. */
 static int find_values(const struct joining *j, int call, int values[COPIED_PARTS]) {
   const struct joined *of = &j->of[call];
   int count = 0;
@@ -119,7 +123,7 @@ static int find_values(const struct joining *j, int call, int values[COPIED_PART
   return count;
 }
 
-/* ---- the change ---------------------------------------------------------------------------------- */
+/* ---- the change ------------------------------------------------------------------------------ */
 
 static void read_instead(struct network *n, int value, int instead) {
   for (int c = 0; c < n->calls.count; c++)

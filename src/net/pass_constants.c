@@ -1,8 +1,8 @@
-/* What is computed of weights alone is told apart from what varies.
+/* Separates what depends on weights alone from what varies.
  *
- * Calls of weights alone come first, and an input of a program that is a constant in every call of it is marked
- * `const`: code may prepare it, and what depends on it alone, when the network is loaded. Results are the same
- * to the last bit.
+ * Calls that read only weights move to the front. A program input that is constant in every call is
+ * marked `const`: code may compute what depends on it alone at load time. Results are
+ * bit-identical.
  */
 #include <stdlib.h>
 
@@ -14,7 +14,7 @@ static void mark_program(struct network *n, int program, const bool *varies) {
     if (!varies[i]) p->tensors.data[p->inputs.data[i]].constant = true;
 }
 
-/* varies[program][input] in one piece, from first[program] on. */
+/* varies[program][input] is one array, where the inputs of a program start at first[program]. */
 static void mark_programs(struct network *n) {
   int *first = mem_alloc((size_t)(n->programs.count + 1) * sizeof *first), inputs = 0;
   for (int i = 0; i < n->programs.count; i++) {

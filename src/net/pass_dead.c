@@ -1,7 +1,7 @@
-/* Calls whose results nobody wants go: none of them is an output or an argument of a call that stays.
+/* Removes dead calls: no result is an output or an argument of a live call.
  *
- * Inputs, weights and programs stay, whether they are used or not: they are what callers know. Results are
- * the same to the last bit.
+ * Inputs, weights and programs stay even if unused, since callers refer to them. Results are
+ * bit-identical.
  */
 #include <stdlib.h>
 

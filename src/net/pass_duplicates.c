@@ -1,16 +1,17 @@
-/* Programs that say the same under two names become one, and so do calls of one program with the same
+/* Merges programs that differ only in their names, and calls of one program with the same
  * arguments.
  *
- * A call that gives an output of the network stays, as the output has its name; who reads its results reads
- * those of the first. Results are the same to the last bit.
+ * A duplicate call stays if it computes an output of the network, which has a name of its own;
+ * other calls read the results of the first one. Results are bit-identical.
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fnv.h"
 #include "base/name_table.h"
 #include "net/passes.h"
 
-/* Texts by which things are found again; owned. */
+/* Numbers by text; the texts are owned. */
 struct texts {
   struct name_table table;
   struct {
@@ -24,7 +25,7 @@ static void texts_free(struct texts *t) {
   name_table_free(&t->table);
 }
 
-/* The number that the text was given first; `number` if it is new. Takes the text. */
+/* The number of the first equal text; `number` if the text is new. Takes the text. */
 static int first_of(struct texts *t, struct buf *text, int number) {
   size_t length = text->length;
   char *key = buf_take(text);
@@ -37,7 +38,7 @@ static int first_of(struct texts *t, struct buf *text, int number) {
 
 /* ---- programs -------------------------------------------------------------------------------- */
 
-/* All but its name. */
+/* Writes everything of a program except its name. */
 static void put_program(const struct program *p, struct buf *out) {
   struct buf text = {0};
   program_print(p, &text);
@@ -45,16 +46,58 @@ static void put_program(const struct program *p, struct buf *out) {
   buf_free(&text);
 }
 
+/* Equal for programs with equal texts, and seldom for others. */
+static uint64_t shape_of(const struct program *p) {
+  struct buf text = {0};
+  for (int i = 0; i < p->tensors.count; i++) {
+    const struct program_tensor *t = &p->tensors.data[i];
+    buf_printf(&text, "%d %d %d %d", t->is_input, (int)t->dtype, t->rank, t->reductions);
+    for (int k = 0; k < t->rank + t->reductions; k++)
+      buf_printf(&text, " %lld", (long long)t->axes[k].size);
+    buf_printf(&text, " %d\n", t->is_input ? 0 : p->nodes.data[t->body].size);
+  }
+  uint64_t shape = fnv(text.text, text.length);
+  buf_free(&text);
+  return shape;
+}
+
+static int compare_shapes(const void *a, const void *b) {
+  const uint64_t *x = a, *y = b;
+  return (*x > *y) - (*x < *y);
+}
+
+/* By program: whether it may have the text of one that is called. Passes leave many large ones that are not. */
+static bool *find_alike(const struct network *n) {
+  size_t count = (size_t)n->programs.count;
+  bool *alike = mem_alloc(count + 1), *called = mem_alloc(count + 1);
+  uint64_t *shape = mem_alloc((2 * count + 1) * sizeof *shape), *wanted = shape + count;
+  size_t found = 0;
+  for (int i = 0; i < n->calls.count; i++) called[n->calls.data[i].program] = true;
+  for (int i = 0; i < n->programs.count; i++) {
+    shape[i] = shape_of(n->programs.data[i]);
+    if (called[i]) wanted[found++] = shape[i];
+  }
+  qsort(wanted, found, sizeof *wanted, compare_shapes);
+  for (size_t i = 0; i < count; i++)
+    alike[i] = bsearch(&shape[i], wanted, found, sizeof *wanted, compare_shapes);
+  mem_free(shape);
+  mem_free(called);
+  return alike;
+}
+
 void network_join_programs(struct network *n) {
   struct texts texts = {0};
   int *first = mem_alloc((size_t)(n->programs.count + 1) * sizeof *first);
+  bool *alike = find_alike(n);
   for (int i = 0; i < n->programs.count; i++) {
     struct buf text = {0};
+    if (!alike[i]) continue;
     put_program(n->programs.data[i], &text);
     first[i] = first_of(&texts, &text, i);
   }
   for (int i = 0; i < n->calls.count; i++)
     n->calls.data[i].program = first[n->calls.data[i].program];
+  mem_free(alike);
   mem_free(first);
   texts_free(&texts);
   network_drop_programs(n);

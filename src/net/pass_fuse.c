@@ -1,4 +1,4 @@
-/* Calls become one: what a call gives is read where it is computed, and never stored.
+/* Fuses calls, so that intermediate values are not stored:
  *
  *     a = conv(x, w)                    conv: S[n, o, h, w] = X[..] * W[..] // sum ..
  *     b = add_offset(a, b)              conv_add_offset_relu:
@@ -6,15 +6,21 @@
  *                                             Y[n, o, h, w] = max(S[n, o, h, w] + B[o], 0)
  *                                       y = conv_add_offset_relu(x, w, b)
  *
- * In the order of the calls each consumer takes its producers into itself, the nearest one first: one whose
- * result nobody else reads, or one that moves data, a copy of which each reader takes. What a consumer does
- * with each element of a result is always taken, as it can stand in the tile of its producer: whether it does
- * is a matter of the layout, which is chosen afterwards. Everything else is taken where the default schedule of
- * both in one is predicted to be faster than those of the two apart (fuse_cost.h); but for a sum of products
- * and what looks at its elements more than once, or at windows of more of them than the second cache holds, which
- * was slower in one. A view of what was computed stays what it is, that value in its place, and so does a
- * concatenation whose parts are computed in theirs (memory_plan.h). The default schedules do the rest. Each number is
- * computed by the same operations as before; code may contract those that meet now.
+ * Consumers are visited in order; each tries its producers, the nearest first. A producer is a
+ * candidate if nobody else reads its result, or if it only moves data: then each consumer gets a
+ * copy. The first row that applies decides:
+ *
+ *     producer -> consumer                                    fused
+ *     contraction -> contraction                              no
+ *     contraction -> windows that overlap                     no
+ *     contraction beyond L2 -> not element-wise               no: measured slower
+ *     not a copy -> copy of contiguous parts                  no: a view (memory_plan.h)
+ *     concatenation that copies nothing -> any                no: it costs nothing
+ *     any -> element-wise                                     yes: can share the producer's tile
+ *     otherwise                                               if predicted faster (fuse_cost.h)
+ *
+ * Each number is computed by the same operations as before, but compilers may contract operations
+ * that are now adjacent.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -26,21 +32,23 @@
 #include "net/passes.h"
 #include "program/program_cost.h"
 
-/* What both in one may take of what they take apart, where that is asked. */
+/* Fused time over the sum of separate times, at most, for fusions decided by prediction. */
 static const double OTHERS = 0.97;
-enum { COPIES = 4, /* readers of what moves data */ TRIES = 32 /* producers of one call */ };
+enum {
+  COPIES = 4, /* consumers that copy a data movement */
+  TRIES = 32, /* producers per call */
+};
 
 struct fusing {
   canvas_context *ctx;
   struct network *n;
   struct fuse_costs *costs;
-  bool *gone;           /* by call */
-  const bool *in_place; /* by call: what it copies is there already */
-  bool
-      *wanted; /* by tensor: somebody beside the consumer reads it; for the results of a producer */
+  bool *gone;           /* by call: fused into another one */
+  const bool *in_place; /* by call: copies nothing (memory_plan.h) */
+  bool *wanted; /* by tensor, for results of a producer: a call other than the consumer reads it */
 };
 
-/* ---- who reads what --------------------------------------------------------------------------- */
+/* ---- consumers ------------------------------------------------------------------------------- */
 
 static bool takes(const struct net_call *c, int tensor) {
   for (int i = 0; i < c->arguments.count; i++)
@@ -48,8 +56,9 @@ static bool takes(const struct net_call *c, int tensor) {
   return false;
 }
 
-/* Calls beside the consumer that read the tensor; *before: one of them comes before it. */
-static int other_readers(const struct fusing *f, int tensor, int consumer, bool *before) {
+/* Number of other calls that read the tensor, plus 1 for an output; *before: one of them precedes
+ * the consumer. */
+static int count_other_consumers(const struct fusing *f, int tensor, int consumer, bool *before) {
   int count = 0;
   for (int i = 0; i < f->n->calls.count; i++) {
     if (i == consumer || f->gone[i] || !takes(&f->n->calls.data[i], tensor)) continue;
@@ -59,43 +68,44 @@ static int other_readers(const struct fusing *f, int tensor, int consumer, bool 
   return count + network_is_output(f->n, tensor);
 }
 
-/* Sets f->wanted of what the producer gives; false: it has to be computed where it is. */
-static bool find_wanted(const struct fusing *f, int producer, int consumer, int *readers) {
+/* Sets f->wanted of the producer's results. *consumers: other calls that read what the consumer
+ * reads. False: another call reads a result before the consumer. */
+static bool find_wanted(const struct fusing *f, int producer, int consumer, int *consumers) {
   const struct net_call *p = &f->n->calls.data[producer];
   bool before = false;
-  *readers = 0;
+  *consumers = 0;
   for (int i = 0; i < p->results.count; i++) {
-    int result = p->results.data[i], others = other_readers(f, result, consumer, &before);
+    int result = p->results.data[i], others = count_other_consumers(f, result, consumer, &before);
     f->wanted[result] = others > 0;
-    if (takes(&f->n->calls.data[consumer], result)) *readers += others;
+    if (takes(&f->n->calls.data[consumer], result)) *consumers += others;
   }
   return !before;
 }
 
-/* ---- what is worth it ------------------------------------------------------------------------- */
+/* ---- profitability --------------------------------------------------------------------------- */
 
-/* Everything that the consumer reads of the producer it reads element by element. */
-static bool maps_all(const struct network *n, const struct net_call *producer,
-                     const struct net_call *consumer) {
+/* Whether the consumer is element-wise in each result of the producer that it reads. */
+static bool all_elementwise(const struct network *n, const struct net_call *producer,
+                            const struct net_call *consumer) {
   const struct program *p = n->programs.data[consumer->program];
   for (int i = 0; i < consumer->arguments.count; i++)
     for (int k = 0; k < producer->results.count; k++)
       if (consumer->arguments.data[i] == producer->results.data[k] &&
-          !program_maps(p, p->inputs.data[i]))
+          !program_is_elementwise(p, p->inputs.data[i]))
         return false;
   return true;
 }
 
-/* It sums products, as convolutions and matrices do: two of these stay apart. */
+/* Whether the program has a contraction; two of these are not fused. */
 static bool is_heavy(const struct program *p) {
   for (int i = 0; i < p->tensors.count; i++)
-    if (stage_sums_products(p, i)) return true;
+    if (stage_is_contraction(p, i)) return true;
   return false;
 }
 
-/* It looks at some element of a result more than once, as pooling does where its windows overlap. */
-static bool looks_again(const struct network *n, const struct net_call *from,
-                        const struct program *p) {
+/* Whether the consumer reads an element of a result several times, e.g. by overlapping pooling
+ * windows. */
+static bool rereads(const struct network *n, const struct net_call *from, const struct program *p) {
   int64_t elements = network_elements(&n->tensors.data[from->results.data[0]]);
   canvas_context ctx;
   struct program_cost cost;
@@ -106,36 +116,36 @@ static bool looks_again(const struct network *n, const struct net_call *from,
   return false;
 }
 
-/* The sums go to memory and come back for the consumer: it had better find them as they are read in one go. */
+/* Whether the result exceeds L2; a separate consumer, which reads it in one pass, was faster. */
 static bool leaves_caches(const struct fusing *f, const struct net_call *from) {
   const struct net_tensor *t = &f->n->tensors.data[from->results.data[0]];
   return network_elements(t) * program_dtype_bytes(t->dtype) > f->costs->machine.l2;
 }
 
-enum choice { APART, ASKED, TAKEN };
+enum choice { SEPARATE, PREDICTED, TAKEN };
 
 static enum choice choose(const struct fusing *f, int producer, int consumer) {
   const struct net_call *from = &f->n->calls.data[producer], *to = &f->n->calls.data[consumer];
   const struct program *p = f->n->programs.data[from->program];
   const struct program *q = f->n->programs.data[to->program];
-  bool map = maps_all(f->n, from, to);
-  if (is_heavy(p) && (is_heavy(q) || looks_again(f->n, from, q))) return APART;
-  if (is_heavy(p) && !map && leaves_caches(f, from)) return APART;
-  if (only_copies(q) && !only_copies(p)) return APART; /* a view lies where its value does */
-  if (f->in_place[producer] && from->arguments.count > 1) return APART; /* ... and costs nothing */
-  return map ? TAKEN : ASKED;
+  bool elementwise = all_elementwise(f->n, from, to);
+  if (is_heavy(p) && (is_heavy(q) || rereads(f->n, from, q))) return SEPARATE;
+  if (is_heavy(p) && !elementwise && leaves_caches(f, from)) return SEPARATE;
+  if (only_copies(q) && !only_copies(p)) return SEPARATE;                  /* a view */
+  if (f->in_place[producer] && from->arguments.count > 1) return SEPARATE; /* a concatenation */
+  return elementwise ? TAKEN : PREDICTED;
 }
 
 static bool pays(struct fusing *f, int producer, int consumer, const struct program *both) {
   const struct network *n = f->n;
   if (choose(f, producer, consumer) == TAKEN) return true;
-  double apart = fuse_cost(f->costs, n->programs.data[n->calls.data[producer].program]) +
-                 fuse_cost(f->costs, n->programs.data[n->calls.data[consumer].program]);
+  double separate = fuse_cost(f->costs, n->programs.data[n->calls.data[producer].program]) +
+                    fuse_cost(f->costs, n->programs.data[n->calls.data[consumer].program]);
   double one = fuse_cost(f->costs, both);
-  return isfinite(one) && one <= OTHERS * apart;
+  return isfinite(one) && one <= OTHERS * separate;
 }
 
-/* ---- the change ------------------------------------------------------------------------------- */
+/* ---- the change ------------------------------------------------------------------------------ */
 
 static void forget_call(struct fusing *f, int call) {
   f->n->calls.data[call].arguments.count = 0;
@@ -156,30 +166,31 @@ static canvas_status take(struct fusing *f, struct merged *m, int producer, int 
   return CANVAS_OK;
 }
 
-/* Whether it was taken. */
+/* Fuses the producer if that is allowed and pays; *taken: it was fused. */
 static canvas_status try_producer(struct fusing *f, int producer, int consumer, bool *taken) {
   const struct network *n = f->n;
   const struct program *p = n->programs.data[n->calls.data[producer].program];
-  int readers;
+  int consumers;
   struct merged m;
   canvas_context quiet;
   *taken = false;
-  if (!n->calls.data[producer].varies || choose(f, producer, consumer) == APART) return CANVAS_OK;
-  bool movable = find_wanted(f, producer, consumer, &readers);
-  bool copy = readers > 0;
-  if (copy ? !program_moves(p) || readers >= COPIES : !movable) return CANVAS_OK;
+  if (!n->calls.data[producer].varies || choose(f, producer, consumer) == SEPARATE)
+    return CANVAS_OK;
+  bool movable = find_wanted(f, producer, consumer, &consumers);
+  bool copy = consumers > 0;
+  if (copy ? !program_moves_data(p) || consumers >= COPIES : !movable) return CANVAS_OK;
   canvas_status status = merge_calls(&quiet, n, producer, consumer, copy, f->wanted, &m);
   if (status == CANVAS_OK && pays(f, producer, consumer, m.maker.program)) {
     status = take(f, &m, producer, consumer, copy);
     *taken = status == CANVAS_OK;
   } else {
-    status = CANVAS_OK; /* what passes a limit stays apart */
+    status = CANVAS_OK; /* a merge beyond a limit is not an error */
   }
   merged_drop(&m);
   return status;
 }
 
-/* The producer of one of its arguments that comes last before the call `below`; -1. */
+/* The last call before `below` that produces an argument; -1: none. */
 static int next_producer(const struct network *n, int consumer, int below) {
   const struct net_call *c = &n->calls.data[consumer];
   int found = -1;

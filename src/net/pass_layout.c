@@ -1,15 +1,15 @@
-/* Values of images lie in the layout that is predicted to take the least time.
+/* Chooses the layout of each image value by predicted time.
  *
  *     n c h w    as it came        n h w c        n c/16 h w c%16
  *
- * Inputs, weights and outputs of the network stay as they are; an input may be converted by a call of its own. A
- * program takes any layout of any of its tensors (program_relayout.h), so that there is no other conversion. The
- * cost of a call is the predicted time of its default schedule with its arguments and results laid out so; one that
- * only copies contiguous parts costs nothing (memory_plan.h), and weights of blocks of channels may be packed. First all
- * values are in one layout, then value by value another is tried, until nothing gets better; the best of what this
- * comes to from each layout that takes next to the least for all values is taken.
+ * Inputs, weights and outputs of the network keep their layout; an input may be converted by a call
+ * of its own. No other conversion is needed, since a program can be rewritten for any layout of any
+ * of its tensors (program_relayout.h). The cost of a call is the predicted time of its default
+ * schedule with its tensors laid out so. A copy of contiguous parts costs nothing (memory_plan.h),
+ * and weights of blocked outputs may be packed. The search starts from each uniform layout that is
+ * nearly the best and improves value by value until nothing changes; the best end wins.
  *
- * Sums run in the same order: results are the same to the last bit.
+ * Reductions keep their order: results are bit-identical.
  */
 #include <math.h>
 #include <stdio.h>
@@ -26,21 +26,21 @@
 
 enum kind { AS_IT_CAME, CHANNELS_LAST, BLOCKED, KINDS };
 enum { BLOCK = 16, ROUNDS = 8, EVALUATIONS = 1500 };
-/* What is tried takes so much of the time that is predicted for what there is, or less: by as much as predictions
- * err, so that nothing is changed for nothing. */
+/* Limits of the time of a candidate over the current time, set by the error of predictions: between
+ * ends, for one value, for packed weights, and of a uniform layout as a start over the best one. */
 static const double BETTER = 0.99, SURELY_BETTER = 0.9, PACKED_BETTER = 0.8, NEARLY = 1.1;
-/* A program with its tensors laid out. */
+/* A program with a layout of each tensor. */
 struct variant {
   char *key;
-  struct program *program; /* NULL: as it is, or it became one of the network */
-  int number;              /* of the network; -1: not yet */
+  struct program *program; /* NULL: unchanged, or moved to the network */
+  int number;              /* number in the network; -1: not yet added */
   double seconds;
 };
 
 struct choice {
   struct network *n;
   struct fuse_costs *costs;
-  unsigned char *kind; /* by tensor */
+  unsigned char *kind; /* by tensor of the network: enum kind */
   double (*conversion)[KINDS];
   struct name_table table;
   struct {
@@ -49,7 +49,7 @@ struct choice {
   int evaluations;
 };
 
-/* ---- programs ----------------------------------------------------------------------------------- */
+/* ---- programs -------------------------------------------------------------------------------- */
 
 static void put_layout(const struct program_tensor *t, enum kind kind, struct buf *out) {
   const char *n = t->axes[0].name, *c = t->axes[1].name, *h = t->axes[2].name, *w = t->axes[3].name;
@@ -63,7 +63,8 @@ static bool has_parts(const struct program_tensor *t, enum kind kind) {
   return kind != BLOCKED || (t->axes[1].size % BLOCK == 0 && t->axes[1].size > BLOCK);
 }
 
-/* A stage within the program lies as an output, or an input, with as many images and channels does. */
+/* The layout of an inner stage: that of a laid-out input or output with the same images and
+ * channels. */
 static enum kind kind_like(const struct program *p, int stage, const enum kind *given) {
   const struct program_tensor *t = &p->tensors.data[stage];
   enum kind kind = AS_IT_CAME;
@@ -77,7 +78,7 @@ static enum kind kind_like(const struct program *p, int stage, const enum kind *
   return has_parts(t, kind) ? kind : AS_IT_CAME;
 }
 
-/* `given` by tensor of the program. */
+/* Rewrites the program for the layouts given[tensor]. */
 static canvas_status lay_out(canvas_context *ctx, const struct program *p, const enum kind *given,
                              struct program **out) {
   size_t count = (size_t)p->tensors.count + 1;
@@ -99,7 +100,7 @@ static canvas_status lay_out(canvas_context *ctx, const struct program *p, const
   return status;
 }
 
-/* ---- what a call takes --------------------------------------------------------------------------- */
+/* ---- cost of a call -------------------------------------------------------------------------- */
 
 static double seconds_of(struct choice *c, const struct program *p) {
   if (only_copies(p)) return 0;
@@ -107,7 +108,7 @@ static double seconds_of(struct choice *c, const struct program *p) {
   return fuse_cost(c->costs, p);
 }
 
-/* By tensor of the call's program; false: nothing of it is laid out. */
+/* Fills the layouts by tensor of the call's program; false: all are unchanged. */
 static bool kinds_of(const struct choice *c, const struct net_call *call, enum kind *given) {
   const struct program *p = c->n->programs.data[call->program];
   bool any = false;
@@ -118,8 +119,8 @@ static bool kinds_of(const struct choice *c, const struct net_call *call, enum k
   return any;
 }
 
-/* W_p holds W[o, c, ...] as [o/16, c, ..., o%16], so that the lanes of a block are beside each other; NULL where
- * there is nothing to do so. What is constant is laid out once, when the network is loaded. */
+/* Packs weights W[o, c, ...] as W_p[o/16, c, ..., o%16], so that a block of output channels is
+ * contiguous. This happens at load time. NULL: not applicable. */
 static struct program *with_packed(const struct program *p, int input) {
   const struct program_tensor *t = &p->tensors.data[input];
   canvas_context ctx;
@@ -135,7 +136,7 @@ static struct program *with_packed(const struct program *p, int input) {
   return packed;
 }
 
-/* Weights of a blocked output are packed where that is predicted to take less. */
+/* Packs weights if that is predicted to be faster. */
 static void pack_weights(struct choice *c, struct variant *v) {
   for (int i = 0; i < v->program->inputs.count; i++) {
     struct program *packed = with_packed(v->program, v->program->inputs.data[i]);
@@ -168,7 +169,7 @@ static struct variant make_variant(struct choice *c, const struct net_call *call
   return v;
 }
 
-/* Of the program of the call as its tensors lie now. */
+/* The variant of the call's program for the current layouts. */
 static struct variant *variant_of(struct choice *c, const struct net_call *call) {
   const struct program *p = c->n->programs.data[call->program];
   enum kind *given = mem_alloc((size_t)(p->tensors.count + 1) * sizeof *given);
@@ -197,7 +198,8 @@ static bool touches(const struct net_call *call, int tensor) {
   return false;
 }
 
-/* All calls that are made in each run, or those that a tensor is in, and conversions. */
+/* Predicted seconds of calls and conversions that touch the tensor; -1: of all. Calls that run only
+ * at load time are ignored. */
 static double seconds_around(struct choice *c, int tensor) {
   double seconds = 0;
   for (int i = 0; i < c->n->calls.count; i++) {
@@ -210,7 +212,7 @@ static double seconds_around(struct choice *c, int tensor) {
   return seconds;
 }
 
-/* ---- which layouts there are ---------------------------------------------------------------------- */
+/* ---- candidate layouts ----------------------------------------------------------------------- */
 
 static bool is_image(const struct network *n, int tensor) {
   const struct net_tensor *t = &n->tensors.data[tensor];
@@ -224,7 +226,7 @@ static bool may_lie(const struct choice *c, int tensor, enum kind kind) {
   return is_image(c->n, tensor) && (kind != BLOCKED || (channels % BLOCK == 0 && channels > BLOCK));
 }
 
-/* X[n, c, h, w] copied as it is: to be laid out. */
+/* A copy of X[n, c, h, w], to be given a layout. */
 static struct program *copy_program(const struct net_tensor *t) {
   static const char *const names[] = {"n", "c", "h", "w"};
   int axis[4];
@@ -259,7 +261,7 @@ static void price_conversions(struct choice *c) {
     }
 }
 
-/* ---- choosing --------------------------------------------------------------------------------------- */
+/* ---- choosing -------------------------------------------------------------------------------- */
 
 static void lay_all(struct choice *c, enum kind kind) {
   for (int i = 0; i < c->n->tensors.count; i++) {
@@ -299,8 +301,8 @@ static int least_of(const double *seconds) {
   return least;
 }
 
-/* Improves all layouts that are nearly the best one for all values, this one first: it does not always end best. Of ends
- * that take the same the simplest is taken. */
+/* Improves each uniform layout that is nearly the best, the best one first. Among ends of nearly
+ * equal time the simplest layout wins. */
 static void choose(struct choice *c) {
   size_t bytes = (size_t)c->n->tensors.count + 1;
   unsigned char *ends = mem_alloc(KINDS * bytes);
@@ -326,7 +328,7 @@ static void choose(struct choice *c) {
   mem_free(ends);
 }
 
-/* ---- the network -------------------------------------------------------------------------------------- */
+/* ---- the network ----------------------------------------------------------------------------- */
 
 static void take_variant(struct choice *c, struct net_call *call) {
   struct variant *v = variant_of(c, call);
@@ -351,7 +353,7 @@ static void read_instead(struct network *n, int tensor, int value, int calls) {
       if (n->calls.data[c].arguments.data[i] == tensor) n->calls.data[c].arguments.data[i] = value;
 }
 
-/* The call that converts the input, first of all. */
+/* Adds a first call that converts the input. */
 static canvas_status convert(canvas_context *ctx, struct choice *c, int input) {
   struct network *n = c->n;
   struct program *p;

@@ -1,13 +1,13 @@
-/* A call whose program sums products more than once, as kernels do, becomes calls of its parts:
+/* Splits a call with several contractions, e.g. a kernel, into calls:
  *
- *     y = kernel(x, v, w)        kernel:           y_c = kernel_c(x, v)      C[..] = X[..] * V[..] // sum ..
- *                                  C, Y      ->    y = kernel(y_c, w)        Y[..] = C[..] * W[..] // sum ..
+ *     y = kernel(x, v, w)     kernel:       y_c = kernel_c(x, v)  C[..] = X[..] * V[..] // sum ..
+ *                               C, Y   ->   y = kernel(y_c, w)    Y[..] = C[..] * W[..] // sum ..
  *
- * A part has a default schedule of its own: weights that are packed, other rows, what it gives in the layout that
- * it is read in. Cuts are behind a sum of products and what is done with each of its elements; what else there is,
- * as pooling, stays with its readers. One after the other they are made where the default schedules of the parts
- * are predicted to be faster than that of what they were (fuse_cost.h) by much. Each number is computed by the same
- * operations as before; what is cut is rounded as its stage is stored.
+ * Each part gets a default schedule of its own: packed weights, other rows, a result in the layout
+ * that its consumer reads. A cut follows a contraction and its element-wise stages; other stages,
+ * e.g. pooling, stay with their consumers. Cuts are made one by one while the parts are predicted
+ * to be much faster than the whole (fuse_cost.h). Each number is computed by the same operations as
+ * before; the value at a cut is rounded as its stage is stored.
  */
 #include <math.h>
 #include <stdio.h>
@@ -21,27 +21,31 @@
 #include "program/program_facts.h"
 #include "rewrite/program_relayout.h"
 
-/* What the parts may take of what the whole takes: predictions of the two err differently. */
+/* Time of the parts over that of the whole, at most: predictions of the two err differently. */
 static const double PARTS_BETTER = 0.8;
-enum { TRIES = 40 /* cuts of one program that are looked at */, PARTS = TRIES + 1 /* at most */ };
+enum {
+  TRIES = 40,        /* cuts tried for one program */
+  PARTS = TRIES + 1, /* parts of one program */
+};
 
-/* A call that is cut. */
+/* State of splitting one call. */
 struct cutting {
   canvas_context *ctx;
   struct network *n;
   struct fuse_costs *costs;
   int call;
-  struct program *p; /* its program, what is cut laid out anew */
-  bool *cut;         /* by tensor of the program: a value of the network */
-  int *value; /* ... which is this one, when its call is there; before, one of its own below 0 */
-  double seconds; /* of all parts */
+  struct program *p; /* its program, with the cut values in their chosen layouts */
+  bool *cut;         /* by tensor of the program: a cut follows it, which makes it a value of the
+                        network */
+  int *value;        /* by tensor: number of that value; below 0 until its call exists */
+  double seconds;    /* predicted seconds of all parts */
   int tries;
 };
 
-/* ---- where it may be cut ------------------------------------------------------------------------ */
+/* ---- possible cuts --------------------------------------------------------------------------- */
 
-/* How many stages read the tensor, and the last of them. */
-static int readers(const struct program *p, int tensor, int *last) {
+/* Number of stages that read the tensor; *last: the last of them. */
+static int count_consumers(const struct program *p, int tensor, int *last) {
   int count = 0;
   for (int i = tensor + 1; i < p->tensors.count; i++) {
     if (p->tensors.data[i].is_input || !stage_loads(p, i, tensor)) continue;
@@ -51,29 +55,29 @@ static int readers(const struct program *p, int tensor, int *last) {
   return count;
 }
 
-/* The stage that does something with each element of this one, which nobody else reads; -1. */
-static int next_map(const struct program *p, int stage) {
+/* The only consumer of the stage, if it is element-wise; -1 otherwise. */
+static int next_elementwise(const struct program *p, int stage) {
   int next = -1;
-  if (is_output(p, stage) || readers(p, stage, &next) != 1) return -1;
-  return stage_maps(p, next, stage) ? next : -1;
+  if (is_output(p, stage) || count_consumers(p, stage, &next) != 1) return -1;
+  return stage_is_elementwise(p, next, stage) ? next : -1;
 }
 
-static int last_map(const struct program *p, int stage) {
-  for (int next; (next = next_map(p, stage)) >= 0;) stage = next;
+static int last_elementwise(const struct program *p, int stage) {
+  for (int next; (next = next_elementwise(p, stage)) >= 0;) stage = next;
   return stage;
 }
 
-static int sums_of_products(const struct program *p) {
+static int count_contractions(const struct program *p) {
   int count = 0;
-  for (int i = 0; i < p->tensors.count; i++) count += stage_sums_products(p, i);
+  for (int i = 0; i < p->tensors.count; i++) count += stage_is_contraction(p, i);
   return count;
 }
 
-/* ---- a part ------------------------------------------------------------------------------------- */
+/* ---- a part ---------------------------------------------------------------------------------- */
 
 static void take_stage(const struct cutting *c, struct graft *g, int stage);
 
-/* What an expression reads: values that were cut are inputs. */
+/* Copies what an expression reads; values at cuts become inputs. */
 static void take_loads(const struct cutting *c, struct graft *g, int expr) {
   if (expr < 0) return;
   const struct px_node *node = &c->p->nodes.data[expr];
@@ -104,7 +108,7 @@ static struct call_maker make_part(const struct cutting *c, const char *name, in
   return m;
 }
 
-/* ---- what it takes ------------------------------------------------------------------------------ */
+/* ---- cost of the parts ----------------------------------------------------------------------- */
 
 static double part_seconds(const struct cutting *c, int stage) {
   canvas_context quiet;
@@ -115,7 +119,7 @@ static double part_seconds(const struct cutting *c, int stage) {
   return seconds;
 }
 
-/* Parts that alone take `most` are enough to know: the others are not scheduled. */
+/* Predicted seconds of all parts; stops as soon as `most` is reached. */
 static double parts_seconds(const struct cutting *c, double most) {
   double seconds = part_seconds(c, c->p->outputs.data[0]);
   for (int i = 0; i < c->p->tensors.count && seconds < most; i++)
@@ -123,11 +127,11 @@ static double parts_seconds(const struct cutting *c, double most) {
   return seconds;
 }
 
-/* ---- layouts ------------------------------------------------------------------------------------ */
+/* ---- layouts --------------------------------------------------------------------------------- */
 
 enum order { AS_IT_IS, LAST_CHANNEL, FIRST_CHANNEL, ORDERS };
 
-/* Of [.., c, h, w] and [.., h, w, c]. */
+/* Rotates the last three axes: [.., c, h, w] becomes [.., h, w, c] or the reverse. */
 static void put_order(const struct program_tensor *t, enum order order, struct buf *out) {
   int images = t->rank - 3;
   for (int i = 0; i < t->rank; i++) {
@@ -138,7 +142,8 @@ static void put_order(const struct program_tensor *t, enum order order, struct b
   buf_puts(out, "]");
 }
 
-/* The program with a sum and its maps laid out so; NULL: it has no such axes. */
+/* The program with a contraction and its element-wise stages in that order; NULL: not
+ * applicable. */
 static struct program *ordered(const struct program *p, int sum, enum order order) {
   canvas_context quiet;
   struct program *made = NULL;
@@ -147,12 +152,12 @@ static struct program *ordered(const struct program *p, int sum, enum order orde
   if (p->tensors.data[sum].rank < 4) return NULL;
   struct buf *texts = mem_alloc(count * sizeof *texts);
   const char **text = mem_alloc(count * sizeof *text);
-  for (int i = sum; i >= 0; i = next_map(p, i)) {
+  for (int i = sum; i >= 0; i = next_elementwise(p, i)) {
     put_order(&p->tensors.data[i], order, &texts[i]);
     text[i] = texts[i].text;
   }
   if (program_relayout(&quiet, p, text, &made) != CANVAS_OK) made = NULL;
-  if (made && made->tensors.count != p->tensors.count) { /* no longer by the same numbers */
+  if (made && made->tensors.count != p->tensors.count) { /* tensors were renumbered */
     program_free(made);
     made = NULL;
   }
@@ -162,12 +167,12 @@ static struct program *ordered(const struct program *p, int sum, enum order orde
   return made;
 }
 
-/* ---- where it is cut ---------------------------------------------------------------------------- */
+/* ---- choosing cuts --------------------------------------------------------------------------- */
 
-/* Behind the sum: *best becomes the program, laid out anew, that is cut so, if it takes less. */
+/* Tries a cut after the contraction in each order; a faster one replaces *best and *least. */
 static bool try_cut(struct cutting *c, int sum, struct program **best, double *least) {
   struct program *before = c->p;
-  int end = last_map(before, sum);
+  int end = last_elementwise(before, sum);
   bool better = false;
   c->cut[end] = true;
   for (enum order order = AS_IT_IS; order < ORDERS && c->tries < TRIES; order++) {
@@ -188,13 +193,13 @@ static bool try_cut(struct cutting *c, int sum, struct program **best, double *l
   return better;
 }
 
-/* The cut that is best; false: none is. */
+/* Makes the best cut; false: none pays. */
 static bool cut_once(struct cutting *c, const bool *constant) {
   struct program *best = NULL;
   double least = INFINITY;
   int at = -1;
   for (int i = 0; i < c->p->tensors.count; i++) {
-    int end = stage_sums_products(c->p, i) ? last_map(c->p, i) : -1;
+    int end = stage_is_contraction(c->p, i) ? last_elementwise(c->p, i) : -1;
     if (end < 0 || constant[i] || is_output(c->p, end) || c->cut[end]) continue;
     if (try_cut(c, i, &best, &least)) at = end;
   }
@@ -214,9 +219,9 @@ static int find_cuts(struct cutting *c) {
   return count;
 }
 
-/* ---- the calls ---------------------------------------------------------------------------------- */
+/* ---- the calls ------------------------------------------------------------------------------- */
 
-/* The last call moves before the one that is cut. */
+/* Moves the last call before the call that is split. */
 static void move_before(struct cutting *c) {
   struct net_call *calls = c->n->calls.data, made = calls[c->n->calls.count - 1];
   size_t after = (size_t)(c->n->calls.count - 1 - c->call);
@@ -250,7 +255,7 @@ static canvas_status cut_call(struct cutting *c) {
 static canvas_status try_call(canvas_context *ctx, struct network *n, struct fuse_costs *costs,
                               int *call) {
   const struct program *p = n->programs.data[n->calls.data[*call].program];
-  if (!n->calls.data[*call].varies || p->outputs.count != 1 || sums_of_products(p) < 2)
+  if (!n->calls.data[*call].varies || p->outputs.count != 1 || count_contractions(p) < 2)
     return CANVAS_OK;
   if (n->calls.count + PARTS > NETWORK_CALLS || n->programs.count + PARTS > NETWORK_PROGRAMS)
     return CANVAS_OK;

@@ -1,13 +1,13 @@
-/* A concatenation of parts of one value reads that value, as windows that were put together of slices do:
+/* Reads one value instead of a concatenation of its slices, e.g. for windows of a convolution:
  *
  *     p = pad(x)                                        p = pad(x)
  *     a = slice(p)       P[h, w]                ->      y = windows(p)     Y[k, h, w] = P[h+k, w]
  *     b = slice_2(p)     P[h+1, w]
  *     y = stack(a, b)    Y[k, h, w]
  *
- * What the concatenation says is written out for each of its parts, through the calls that only move data, down to
- * the nearest value that all parts come from. There each part is one load, and from part to part each index has to
- * move equally far. The slices are left to the pass `dead`. Results are the same to the last bit.
+ * The concatenation is expanded for each part through the calls that only move data, down to the
+ * nearest common value. Each part must then be one load, and from part to part each index must
+ * advance by the same step. The pass `dead` removes the slices. Results are bit-identical.
  */
 #include <stdlib.h>
 
@@ -16,11 +16,11 @@
 #include "net/passes.h"
 #include "program/affine.h"
 
-enum { DEPTH = 16 /* calls from the concatenation to the value */ };
+enum { DEPTH = 16 /* limit of calls between the concatenation and the common value */ };
 
-/* ---- where data comes from --------------------------------------------------------------------- */
+/* ---- source of the data ---------------------------------------------------------------------- */
 
-/* Its only stage that is no input; -1 if there are more. */
+/* The only stage that is not an input; -1: several. */
 static int only_stage(const struct program *p) {
   int found = -1;
   for (int i = 0; i < p->tensors.count; i++) {
@@ -35,7 +35,7 @@ static const struct program *program_of(const struct network *n, int call) {
   return n->programs.data[n->calls.data[call].program];
 }
 
-/* The call that moved an argument to be this value, of the same type; -1. */
+/* The call that makes this value by moving data of one argument of the same type; -1: none. */
 static int move_to(const struct network *n, int value) {
   int call = n->tensors.data[value].call;
   if (call < 0) return -1;
@@ -44,7 +44,7 @@ static int move_to(const struct network *n, int value) {
   if (!c->varies || c->arguments.count != 1 || c->results.count != 1 || only_stage(p) < 0)
     return -1;
   bool same_type = n->tensors.data[c->arguments.data[0]].dtype == n->tensors.data[value].dtype;
-  return same_type && program_moves(p) ? call : -1;
+  return same_type && program_moves_data(p) ? call : -1;
 }
 
 static bool comes_from(const struct network *n, int value, int source) {
@@ -56,7 +56,7 @@ static bool comes_from(const struct network *n, int value, int source) {
   return value == source;
 }
 
-/* The nearest value that all arguments of the call were moved from; -1. */
+/* The nearest value from which data movement makes all arguments of the call; -1: none. */
 static int common_source(const struct network *n, const struct net_call *c) {
   int source = c->arguments.data[0];
   for (int i = 0; i < DEPTH; i++) {
@@ -71,9 +71,10 @@ static int common_source(const struct network *n, const struct net_call *c) {
   return -1;
 }
 
-/* ---- a part ------------------------------------------------------------------------------------ */
+/* ---- a part ---------------------------------------------------------------------------------- */
 
-/* A call whose loads become those of the source, which is the input `input` of the program in the making. */
+/* A call whose loads are replaced by loads of the source, which is the input `input` of the new
+ * program. */
 struct origin {
   const struct network *n;
   int call, source, input;
@@ -98,18 +99,18 @@ static int load_of_source(struct program *to, int tensor, int rank, const int *i
   return px_copy(to, p, p->tensors.data[only_stage(p)].body, &map);
 }
 
-/* ---- all of them ------------------------------------------------------------------------------- */
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 struct windows {
   struct call_maker maker;
   struct origin from;
-  int stage;     /* of the program in the making */
-  int axis;      /* along which parts follow one another, */
-  int64_t parts; /* ... so many */
-  int64_t size;  /* ... of so many places each */
+  int stage;     /* stage of the new program */
+  int axis;      /* axis of the concatenation */
+  int64_t parts; /* number of parts */
+  int64_t size;  /* size of one part along the axis */
 };
 
-/* What the concatenation is in the part; -1 if it is no load of the source. */
+/* The concatenation's expression within the part; -1: not a load of the source. */
 static int part_of(struct windows *s, int64_t part) {
   const struct program *p = program_of(s->from.n, s->from.call);
   struct program *to = s->maker.program;
@@ -123,7 +124,7 @@ static int part_of(struct windows *s, int64_t part) {
   return !to->failed && made >= 0 && to->nodes.data[made].op == PX_LOAD ? made : -1;
 }
 
-/* How far the index `dim` of a part is from that of another; false: not equally far everywhere. */
+/* The distance of index `dim` between two parts; false: not constant. */
 static bool distance(const struct program *p, int from, int to, int dim, int64_t *out) {
   struct affine sum = {0};
   int a = p->indices.data[p->nodes.data[from].first + dim];
@@ -142,7 +143,7 @@ static bool put_stage(struct windows *s, int source, const struct program *like,
   return !to->failed;
 }
 
-/* The load that is each part where the axis is in it; -1: there is none. */
+/* A load that equals each part where the axis is in that part; -1: none. */
 static int find_load(struct windows *s) {
   struct program *to = s->maker.program;
   int first = part_of(s, 0), index[PROGRAM_AXES];
@@ -179,10 +180,10 @@ static bool try_axis(struct windows *s, int axis) {
   return true;
 }
 
-/* ---- the pass ---------------------------------------------------------------------------------- */
+/* ---- the pass -------------------------------------------------------------------------------- */
 
-/* An input that stands for the value, of whatever program reads it. */
-static const struct program *reader_of(const struct network *n, int value, int *input) {
+/* A program that reads the value, and its input for it. */
+static const struct program *find_consumer(const struct network *n, int value, int *input) {
   for (int i = 0; i < n->calls.count; i++)
     for (int k = 0; k < n->calls.data[i].arguments.count; k++) {
       if (n->calls.data[i].arguments.data[k] != value) continue;
@@ -192,7 +193,7 @@ static const struct program *reader_of(const struct network *n, int value, int *
   return NULL;
 }
 
-/* It may put parts of something together. */
+/* Whether the call may be a concatenation. */
 static bool is_concatenation(const struct network *n, const struct net_call *c) {
   const struct program *p = n->programs.data[c->program];
   if (!c->varies || c->arguments.count < 2 || c->results.count != 1) return false;
@@ -215,7 +216,7 @@ static canvas_status try_call(canvas_context *ctx, struct network *n, int call) 
   if (!is_concatenation(n, c)) return CANVAS_OK;
   int source = common_source(n, c), input = -1;
   if (source < 0) return CANVAS_OK;
-  const struct program *like = reader_of(n, source, &input);
+  const struct program *like = find_consumer(n, source, &input);
   int rank = n->tensors.data[c->results.data[0]].rank, parts = c->arguments.count;
   for (int axis = 0; axis < rank; axis++) {
     struct windows s = {call_maker_open("windows"), {n, call, source, -1}, -1, axis, parts, 0};

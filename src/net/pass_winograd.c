@@ -1,12 +1,12 @@
-/* Convolutions with windows of 3x3 take fewer products where that is predicted to be faster:
+/* Uses Winograd's algorithm for 3x3 convolutions if that is predicted to be faster:
  *
- *     conv: S[n, h, w, o] = X[..] * W[..] // sum c, kh:3, kw:3      ->      transforms of W and X,
- *                                                                           16 products of matrices, and back
+ *     conv: S[n, h, w, o] = X[..] * W[..] // sum c, kh:3, kw:3
+ *       -> transforms of W and X, 16 matrix products, and the transform of the result
  *
- * The edit `winograd` in tiles of 2, as pass `winograd4` also of 4 (program_edit.h); the transform of constant
- * weights is computed when they are loaded. It runs only where it is named. Results are rounded otherwise: tiles of 2
- * have half of the error of the sums, of 4 seven times as much (docs/reports/winograd.md), but where one term is much
- * larger than the others.
+ * The pass makes the edit `winograd` with tiles of 2, and as `winograd4` also of 4
+ * (program_edit.h). The transform of constant weights runs at load time. The passes run only by
+ * name, since they change rounding: unless one term dominates, tiles of 2 have half the error of
+ * the plain reduction, tiles of 4 seven times (docs/reports/winograd.md).
  */
 #include <math.h>
 #include <stdlib.h>
@@ -18,21 +18,24 @@
 #include "rewrite/program_edit.h"
 #include "schedule/schedule.h"
 
-/* What it may take, by predictions, of what the sum takes: they find it dearer than it is, by a third and more. */
+/* Limit of the predicted time over that of the plain contraction; predictions are a third or more
+ * too high. */
 static const double MOST = 1.2;
-/* Tiles of 4 of what tiles of 2 take: their weights are predicted to come from memory more slowly than they do. */
+/* Limit of tiles of 4 over tiles of 2; their weights are loaded from memory faster than
+ * predicted. */
 static const double LARGER = 1.25;
-/* Bytes of a stage that comes back from memory, and then takes longer than the products save. */
+/* Limit of a stage in bytes: a larger one is reloaded from memory, which takes longer than the
+ * products save. */
 static const int64_t CACHED = 14 << 20;
 
-/* Its stages are computed block by block: of each no more than a block is there. */
+/* Whether the stages run block by block, so that only one block of each is stored. */
 static bool has_blocks(const struct program *p, const struct machine *machine) {
   struct schedule *s = default_winograd(p, machine);
   schedule_free(s);
   return s != NULL;
 }
 
-/* Some stage that is computed in each run does not stay in the last cache. */
+/* Whether a stage of each run exceeds the last cache. */
 static bool spills(const struct program *p, const struct machine *machine) {
   if (has_blocks(p, machine)) return false;
   bool *constant = program_constants(p), found = false;
@@ -45,7 +48,7 @@ static bool spills(const struct program *p, const struct machine *machine) {
   return found;
 }
 
-/* In the tiles that are predicted to be fastest; NULL: the program stays. */
+/* The program with the tiles predicted to be fastest; NULL: unchanged. */
 static struct program *better_of(struct fuse_costs *costs, const struct program *p, int most) {
   struct program *best = NULL;
   double least = MOST * fuse_cost(costs, p), limit = least;
@@ -61,7 +64,7 @@ static struct program *better_of(struct fuse_costs *costs, const struct program 
   return best;
 }
 
-/* By program: a call that is made in each run calls it. */
+/* By program: called in each run, not only at load time. */
 static bool *find_called(const struct network *n) {
   bool *called = mem_alloc((size_t)n->programs.count + 1);
   for (int i = 0; i < n->calls.count; i++)
@@ -78,6 +81,7 @@ static canvas_status in_tiles(struct network *n, struct fuse_costs *costs, int m
     program_free(n->programs.data[i]);
     n->programs.data[i] = made;
   }
+  network_index_programs(n);
   mem_free(called);
   return CANVAS_OK;
 }

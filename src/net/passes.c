@@ -1,4 +1,4 @@
-/* The table of passes, and the function that runs them. See passes.h. */
+/* The table of passes and the functions that run them. See passes.h. */
 #include "net/passes.h"
 
 #include <string.h>
@@ -23,8 +23,8 @@ const struct network_pass network_passes[] = {
 /* clang-format on */
 const int network_pass_count = sizeof network_passes / sizeof *network_passes;
 
-/* Fusion is repeated after layout, since more fusions become profitable. The Winograd passes change rounding and run
- * only by name. */
+/* Fusion is repeated after layout, since more fusions become profitable. The Winograd passes change
+ * rounding and run only by name. */
 static const char usual[] =
     "constants, duplicates, dead, windows, concat, dead, compose, batchnorm, fuse, layout, fuse, "
     "split, duplicates, dead";

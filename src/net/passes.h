@@ -1,8 +1,8 @@
-/* Passes: a network becomes another that computes the same, with less or faster. See docs/networks.md.
+/* Passes: rewrite a network into an equivalent one that is smaller or faster. See docs/networks.md.
  *
- * Each is a file pass_NAME.c and a row of the table in passes.c. A pass keeps the inputs, the weights and
- * the outputs of the network, their names, types and order; it leaves a network that network_verify takes,
- * and what it says of rounding stands at its head.
+ * Each is a file pass_NAME.c and a row of the table in passes.c. A pass keeps the inputs, weights
+ * and outputs of the network with their names, types and order, and its result passes
+ * network_verify. The head of its file states its effect on rounding.
  */
 #ifndef CANVAS_NET_PASSES_H
 #define CANVAS_NET_PASSES_H
@@ -13,7 +13,7 @@
 struct network_pass {
   const char *name;
   canvas_status (*run)(canvas_context *ctx, struct network *n);
-  /* ... or, of a pass that chooses what is predicted to be faster: */
+  /* The alternative to `run` for a pass that compares predicted times. */
   canvas_status (*choose)(canvas_context *ctx, struct network *n, struct fuse_costs *costs);
   const char *summary;
 };
@@ -21,9 +21,9 @@ struct network_pass {
 extern const struct network_pass network_passes[];
 extern const int network_pass_count;
 
-/* Runs the passes that are named, with commas or blanks between, in that order; where `names` is NULL those
- * that leave the sums as they are; a second time these change next to nothing. After each the network is verified.
- * What is faster is predicted for the machine. */
+/* Runs the named passes, separated by commas or blanks, in that order; NULL: all but Winograd's. A
+ * second run of these changes little. The network is verified after each pass. Times are predicted
+ * for the machine. */
 canvas_status network_optimize(canvas_context *ctx, struct network *n, const char *names,
                                const struct machine *machine);
 
@@ -40,20 +40,20 @@ canvas_status pass_dead(canvas_context *ctx, struct network *n);
 canvas_status pass_winograd(canvas_context *ctx, struct network *n, struct fuse_costs *costs);
 canvas_status pass_winograd4(canvas_context *ctx, struct network *n, struct fuse_costs *costs);
 
-/* ---- what passes change a network with (network_change.c) ------------------------------------- */
+/* ---- changing a network (network_change.c) --------------------------------------------------- */
 
-/* After calls were changed by hand: which call defines each value, and which values are constant. */
+/* Updates which call defines each value and which values are constant, after calls were changed. */
 void network_settle(struct network *n);
-/* Takes these calls away, and the values that they give; tensors and calls have other numbers afterwards. */
+/* Removes these calls and their results; renumbers tensors and calls. */
 void network_drop_calls(struct network *n, const bool *dropped);
-/* Takes the programs away that no call names. */
+/* Removes programs that no call uses. */
 void network_drop_programs(struct network *n);
-/* The call becomes what the last one is, whose program and arguments it takes; the last one, which has no
- * results, is gone. */
+/* Moves the program and arguments of the last call, which has no results, to this call and removes
+ * the last one. */
 void network_replace_call(struct network *n, int call);
-/* Calls of weights alone stand before all others. */
+/* Moves calls that depend on weights alone to the front. */
 void network_constants_first(struct network *n);
-/* pass_duplicates.c: programs that say the same are one, and each is called. */
+/* pass_duplicates.c: merges programs that differ only in their names, removes unused ones. */
 void network_join_programs(struct network *n);
 
 #endif

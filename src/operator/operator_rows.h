@@ -83,7 +83,7 @@
     "A [m, k, l] times B [k, n] and C [l, n], summed over k and l: Y [m, n]") \
   X(lstmcell,                  0, "batch=1 input_size hidden_size bias=0" TYPE, \
     "a step of an LSTM: X [batch, input_size], state H and C [batch, hidden_size], W [4*hidden_size, input_size] and " \
-    "WH [4*hidden_size, hidden_size], rows i f g o, biases B and BH; results Y, the next H, and cell, the next C") \
+    "WH [4*hidden_size, hidden_size], rows i f g o, biases B and BH. Results: Y, the next H, and cell, the next C") \
   X(block_circulant_linear,    0, "batch=1 in_features out_features block bias=0" TYPE, \
     "linear with a block-circulant weight: W [out_features/block, in_features/block, block] is the first row of each block") \
   X(block_circulant_matrix,    0, "rows columns block" TYPE, \

@@ -67,6 +67,13 @@ static int64_t evaluations(const struct program *p, const struct program_tensor 
   return n;
 }
 
+double program_bounded_share(const struct program *p, int stage) {
+  const struct program_tensor *t = &p->tensors.data[stage];
+  double most = 1;
+  for (int i = 0; i < t->rank + t->reductions; i++) most *= (double)t->axes[i].size;
+  return (double)evaluations(p, t) / most;
+}
+
 /* ---- bytes --------------------------------------------------------------------------------- */
 
 /* The elements that the loads of one tensor reach: the box around all, and the sum over the

@@ -24,6 +24,9 @@ struct program_cost {
 canvas_status program_cost(canvas_context *ctx, const struct program *p, int stage,
                            struct program_cost *out);
 
+/* Evaluations of the stage's expression, as a share of points * reduction: below 1 if data bounds a reduction. */
+double program_bounded_share(const struct program *p, int stage);
+
 /* The flops of all stages, without stages whose numbers exceed 2^62: a measure of size. */
 double program_flops(const struct program *p);
 

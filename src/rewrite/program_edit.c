@@ -118,7 +118,25 @@ static canvas_status read_reduction(struct edit *e) {
   return CANVAS_OK;
 }
 
-/* Parses `Y k 16 as YP` after `rfactor`. */
+/* Parses `g as YP` after `rfactor Y i of`. */
+static canvas_status read_group(struct edit *e) {
+  const struct program_tensor *t = &e->change.from->tensors.data[e->change.tensor];
+  const struct token at = e->lx.token;
+  int group = t->rank - 1;
+  if (at.kind != TOKEN_NAME) return lexer_unexpected(&e->lx, "the axis of the groups");
+  while (group >= 0 && !lexer_is(&e->lx, t->axes[group].name)) group--;
+  if (group < 0)
+    return lexer_fail(&e->lx, &at, "'%.40s' has no axis '%.*s'", t->name,
+                      at.length < 40 ? at.length : 40, at.start);
+  const char *why = not_grouped(e->change.from, e->change.tensor, e->change.axis, group);
+  if (why) return lexer_fail(&e->lx, &at, "axis '%.40s' %s", t->axes[e->change.axis].name, why);
+  e->change.group = group;
+  e->change.lanes = t->axes[e->change.axis].size;
+  lexer_next(&e->lx);
+  return read_new_name(&e->lx, &e->change);
+}
+
+/* Parses `Y k 16 as YP` or `Y i of g as YP` after `rfactor`. */
 static canvas_status read_rfactor(struct edit *e) {
   struct token at = e->lx.token;
   e->change.kind = CHANGE_RFACTOR;
@@ -128,6 +146,7 @@ static canvas_status read_rfactor(struct edit *e) {
   if (!t->reductions)
     return lexer_fail(&e->lx, &at, "'%.40s' does not reduce, there is nothing to split", t->name);
   TRY(read_reduction(e));
+  if (lexer_accept(&e->lx, "of")) return read_group(e);
   at = e->lx.token;
   if (at.kind != TOKEN_INTEGER) return lexer_unexpected(&e->lx, "the number of partial sums");
   const struct program_axis *axis = &t->axes[e->change.axis];

@@ -18,6 +18,11 @@
  * `rfactor Y c 16 as YP` -> vector lanes can run along c_i
  *     YP[k:32, h:56, c_i:16] = P[c_o*16+c_i, h+kh] * W[k, c_o*16+c_i, kh] // sum c_o:4, kh:3
  *     Y[k:32, h:56] = YP[k, h, c_i] // sum c_i:16
+ * `rfactor M i of g as MP`, where i counts the channels of group g -> one sum per channel
+ *     M[g:32] = X[g*2+i, h] // sum i:2, h:56
+ *     ->
+ *     MP[g_i:64] = X[g_i, h] // sum h:56
+ *     M[g:32] = MP[g*2+i] // sum i:2
  * `overlap P in Y h 8 as PO` -> rows that two tiles read are stored in both
  *     PO[h_o:7, c:64, h_i:10] = if 1 <= h_o*8+h_i && h_o*8+h_i < 57 then X[c, h_o*8+h_i-1] else 0
  *     Y[k:32, h:56] = PO[h/8, c, h%8+kh] * W[k, c, kh] // sum c:64, kh:3
@@ -45,6 +50,7 @@ struct change change_open(enum change_kind kind, const struct program *from) {
                          .to = to,
                          .inlined = mem_alloc(count * sizeof(bool)),
                          .number = mem_alloc(count * sizeof(int)),
+                         .group = -1,
                          .new_stage = -1};
 }
 
@@ -100,6 +106,37 @@ const char *not_rfactored(const struct program *p, int tensor, int axis, int64_t
     return "belongs to a mean over a number of points that depends on data";
   if (has_bounds(t) && t->axes[axis].size % lanes)
     return "stands beside an axis with bounds that depend on data: choose a divisor of its size";
+  return NULL;
+}
+
+/* The index is group*size + axis, plus what depends on neither. */
+static bool is_element_of_group(const struct program *p, int index, int axis, int group,
+                                int64_t size) {
+  struct affine a;
+  int64_t step, group_step;
+  return affine_of(p, index, &a) && affine_stride(p, &a, axis, &step) &&
+         affine_stride(p, &a, group, &group_step) && step == 1 && group_step == size;
+}
+
+/* Each index that depends on the axis is an element of a group. */
+static bool has_only_groups(const struct program *p, int expr, int axis, int group, int64_t size) {
+  const struct px_node *n = &p->nodes.data[expr];
+  if (!px_mentions(p, expr, axis)) return true;
+  if (n->sort == PX_INDEX) return is_element_of_group(p, expr, axis, group, size);
+  for (int i = 0; i < PX_ARGS; i++)
+    if (n->arg[i] >= 0 && !has_only_groups(p, n->arg[i], axis, group, size)) return false;
+  for (int i = 0; n->op == PX_LOAD && i < p->tensors.data[n->tensor].rank; i++)
+    if (!has_only_groups(p, p->indices.data[n->first + i], axis, group, size)) return false;
+  return true;
+}
+
+const char *not_grouped(const struct program *p, int tensor, int axis, int group) {
+  const struct program_tensor *t = &p->tensors.data[tensor];
+  int64_t size = t->axes[axis].size;
+  if (has_bounds(t)) return "belongs to a reduction with bounds that depend on data";
+  if (t->reductions < 2) return "is the only reduction";
+  if (!px_mentions(p, t->body, axis) || !has_only_groups(p, t->body, axis, group, size))
+    return "does not count the elements of groups along that axis";
   return NULL;
 }
 
@@ -295,6 +332,41 @@ static int partial_stage(struct change *c) {
   return made;
 }
 
+/* Builds SP[..., g_i:64] = f(g_i/2, g_i%2) // sum h:56. */
+static int grouped_stage(struct change *c) {
+  const struct program_tensor *t = &c->from->tensors.data[c->tensor];
+  const char *names[PROGRAM_AXES];
+  int64_t sizes[PROGRAM_AXES];
+  int axis[PROGRAM_AXES];
+  struct px_map map = {.axis = axis, .load = load_changed, .data = c};
+  for (int i = 0; i < t->rank; i++) {
+    names[i] = i == c->group ? axis_part(c, t, i, "i") : t->axes[i].name;
+    sizes[i] = t->axes[i].size * (i == c->group ? c->lanes : 1);
+  }
+  enum program_dtype dtype = t->dtype == PROGRAM_BF16 ? PROGRAM_F32 : t->dtype;
+  int made = program_stage(c->to, c->name, dtype, t->rank, names, sizes);
+  for (int i = 0; i < t->rank; i++) axis[i] = program_axis(c->to, made, i);
+  int element = axis[c->group], size = px_int(c->to, c->lanes);
+  axis[c->group] = px_div(c->to, element, size);
+  axis[c->axis] = px_mod(c->to, element, size);
+  for (int i = t->rank; i < t->rank + t->reductions; i++)
+    if (i != c->axis) axis[i] = copy_reduction(c, made, t->reducer, &t->axes[i], &map);
+  program_define(c->to, made, px_copy(c->to, c->from, t->body, &map));
+  return made;
+}
+
+/* Builds S[..., g] = SP[..., g*2+i] // sum i:2. */
+static int group_sums(struct change *c, const char *name, int partial) {
+  const struct program_tensor *t = &c->from->tensors.data[c->tensor];
+  int axis[PROGRAM_AXES], made = new_tensor(c, t, name, false, t->dtype);
+  for (int i = 0; i < t->rank; i++) axis[i] = program_axis(c->to, made, i);
+  int within = program_reduce(c->to, made, t->reducer, t->axes[c->axis].name, c->lanes);
+  int first = px_mul(c->to, axis[c->group], px_int(c->to, c->lanes));
+  axis[c->group] = px_add(c->to, first, within);
+  program_define(c->to, made, px_load(c->to, partial, t->rank, axis));
+  return made;
+}
+
 /* Builds S[...] = SP[..., k_i] // sum k_i:16. */
 static int final_stage(struct change *c, const char *name, int partial) {
   const struct program_tensor *t = &c->from->tensors.data[c->tensor];
@@ -417,7 +489,8 @@ void program_rebuild(struct change *c) {
     if (c->kind == CHANGE_CACHE_WRITE && i == c->tensor)
       c->number[i] = copying_stage(c, i, name, copy_tensor(c, i, c->name));
     else if (c->kind == CHANGE_RFACTOR && i == c->tensor)
-      c->number[i] = final_stage(c, name, partial_stage(c));
+      c->number[i] = c->group < 0 ? final_stage(c, name, partial_stage(c))
+                                  : group_sums(c, name, grouped_stage(c));
     else if (c->kind == CHANGE_WINOGRAD && c->winograd[i].tile)
       c->number[i] = winograd_stages(c, i, &map);
     else

@@ -76,6 +76,7 @@ struct change {
   struct layout layout;    /* PACK */
   int axis;      /* of `tensor`: RFACTOR: the split reduction; TRANSPOSE: the new innermost */
   int64_t lanes; /* RFACTOR: number of partial sums */
+  int group;     /* RFACTOR: own axis g of loads at g*size+axis, which keep one axis; -1: none */
   struct window window;           /* OVERLAP */
   struct winograd *winograd;      /* WINOGRAD: by tensor */
   struct padding_sum padding_sum; /* BORDER with a name */
@@ -141,6 +142,9 @@ int winograd_stages(struct change *c, int stage, const struct px_map *map);
 /* Returns NULL, or a clause why the reduction over the axis cannot be split that
  * often. */
 const char *not_rfactored(const struct program *p, int tensor, int axis, int64_t lanes);
+/* The same of partial sums for each element of groups: each load that depends on the reduction has
+ * it in an index group*size+axis. */
+const char *not_grouped(const struct program *p, int tensor, int axis, int group);
 /* straight_load.c: the expression in c->to that replaces the load. */
 int piecewise_load(struct change *c, const struct px_map *map);
 /* Returns NULL, or a clause why the tensor cannot be inlined, such as "is an output,

@@ -1,4 +1,4 @@
-/* Many candidates of one program. See batch.h. */
+/* Compiles, checks and times candidates of one program. See batch.h. */
 #include "run/batch.h"
 
 #include <math.h>
@@ -13,26 +13,26 @@
 #include "run/child.h"
 
 enum { TOGETHER = 20, NAME_SIZE = 128, PATH_SIZE = 4096 };
-enum { AGAIN = 3 }; /* times that objects are made which somebody removes before they are open */
+enum { AGAIN = 3 }; /* attempts to compile objects that others remove before they are open */
 
 struct batch {
   canvas_context *ctx;
   const struct compiler *c;
   const struct expected *e;
   int together;
-  bool apart;
+  bool separate;
   struct measure_limits limits;
 };
 
-/* One that has a text. */
+/* A candidate that has a text. */
 struct member {
   const struct batch_candidate *candidate;
   struct verdict *verdict;
-  double *times; /* of its turns; NULL: none are taken */
+  double *times; /* seconds of its rounds; NULL: none are timed */
   char prepare[NAME_SIZE];
 };
 
-/* Those that are compiled together. */
+/* Candidates that share a file. */
 struct group {
   int count;
   struct member *members;
@@ -40,7 +40,7 @@ struct group {
   struct object *objects;
 };
 
-/* ---- sources ---------------------------------------------------------------------------------- */
+/* ---- sources --------------------------------------------------------------------------------- */
 
 static struct source source_of(const struct batch *b, struct member *m) {
   const struct batch_candidate *c = m->candidate;
@@ -58,31 +58,31 @@ static struct source source_of(const struct batch *b, struct member *m) {
   return s;
 }
 
-/* ---- compiling -------------------------------------------------------------------------------- */
+/* ---- compiling ------------------------------------------------------------------------------- */
 
-/* What a process beside this one makes of a group, in memory that both share. */
-struct ahead {
+/* A group that another process compiles; the results are in shared memory. */
+struct background {
   const struct batch *b;
   const struct group *group;
   size_t size;
   int process;
   struct mem_deferred drop;
-  bool done; /* all that follows is there */
+  bool done; /* the results are complete */
   struct made {
     struct object object;
-    char path[PATH_SIZE]; /* of it; "": none */
+    char path[PATH_SIZE]; /* path of the object; "": none */
   } made[];
 };
 
 static canvas_status build(canvas_context *ctx, const struct batch *b, const struct group *g) {
-  int together = b->apart ? 1 : g->count;
+  int together = b->separate ? 1 : g->count;
   return compiler_build(ctx, b->c, g->sources, g->count, together, b->limits.until, g->objects);
 }
 
-static void build_beside(void *data) {
-  struct ahead *a = data;
+static void build_background(void *data) {
+  struct background *a = data;
   canvas_context ctx = {.message = ""};
-  if (build(&ctx, a->b, a->group) != CANVAS_OK) return; /* it is told when its turn has come */
+  if (build(&ctx, a->b, a->group) != CANVAS_OK) return; /* the parent retries and reports it */
   for (int i = 0; i < a->group->count; i++) {
     const char *path = a->group->objects[i].path;
     if (path && strlen(path) >= PATH_SIZE) return;
@@ -92,27 +92,27 @@ static void build_beside(void *data) {
   a->done = true;
 }
 
-static void drop_ahead(void *data) {
-  struct ahead *a = data;
+static void drop_background(void *data) {
+  struct background *a = data;
   if (a->process > 0) kill(a->process, SIGKILL);
   child_join(a->process);
   memory_unshare(a, a->size);
 }
 
-/* Builds the group while another is measured. NULL: it is built when its turn has come. */
-static struct ahead *build_ahead(const struct batch *b, const struct group *g) {
-  size_t size = sizeof(struct ahead) + (size_t)g->count * sizeof(struct made);
-  struct ahead *a = memory_shared(size);
+/* Starts to compile the group while another is measured. NULL: it is compiled later. */
+static struct background *start_background(const struct batch *b, const struct group *g) {
+  size_t size = sizeof(struct background) + (size_t)g->count * sizeof(struct made);
+  struct background *a = memory_shared(size);
   if (!a) return NULL;
   a->b = b;
   a->group = g;
   a->size = size;
-  a->process = child_beside(build_beside, a);
-  mem_defer(&a->drop, drop_ahead, a);
+  a->process = child_beside(build_background, a);
+  mem_defer(&a->drop, drop_background, a);
   return a;
 }
 
-static bool take_ahead(struct ahead *a, const struct group *g) {
+static bool take_background(struct background *a, const struct group *g) {
   if (!a) return false;
   child_join(a->process);
   a->process = -1;
@@ -126,18 +126,18 @@ static bool take_ahead(struct ahead *a, const struct group *g) {
   return done;
 }
 
-/* ---- measuring -------------------------------------------------------------------------------- */
+/* ---- measuring ------------------------------------------------------------------------------- */
 
-/* `count` members from the first on, and what they were compiled to. */
+/* Measures `count` members with their objects. */
 static canvas_status judge(struct batch *b, const struct member *members, int count,
                            const struct object *objects) {
   struct measure_item *items = mem_alloc((size_t)count * sizeof *items);
   struct verdict *verdicts = mem_alloc((size_t)count * sizeof *verdicts);
   int *of = mem_alloc((size_t)count * sizeof *of), compiled = 0;
   struct measure_limits limits = b->limits;
-  size_t turns = limits.times ? (size_t)limits.turns : 0;
-  limits.times = turns ? mem_alloc((size_t)count * turns * sizeof *limits.times) : NULL;
-  for (size_t i = 0; i < (size_t)count * turns; i++) limits.times[i] = NAN;
+  size_t rounds = limits.times ? (size_t)limits.rounds : 0;
+  limits.times = rounds ? mem_alloc((size_t)count * rounds * sizeof *limits.times) : NULL;
+  for (size_t i = 0; i < (size_t)count * rounds; i++) limits.times[i] = NAN;
   for (int i = 0; i < count; i++) {
     const struct batch_candidate *c = members[i].candidate;
     *members[i].verdict = (struct verdict){.failure = FAILED_NOT};
@@ -152,8 +152,9 @@ static canvas_status judge(struct batch *b, const struct member *members, int co
   for (int i = 0; status == CANVAS_OK && i < compiled; i++) {
     *members[of[i]].verdict = verdicts[i];
     measure_best(&b->limits, &verdicts[i]);
-    if (turns)
-      memcpy(members[of[i]].times, limits.times + (size_t)i * turns, turns * sizeof *limits.times);
+    if (rounds)
+      memcpy(members[of[i]].times, limits.times + (size_t)i * rounds,
+             rounds * sizeof *limits.times);
   }
   mem_free(limits.times);
   mem_free(of);
@@ -162,8 +163,8 @@ static canvas_status judge(struct batch *b, const struct member *members, int co
   return status;
 }
 
-/* Where the object of several does not load, one of them is to blame, or it was damaged in the cache:
- * each gets an object of its own, made anew. */
+/* Compiles and measures a member alone, if the object of several does not load: another member or a
+ * damaged cache may be the cause. */
 static canvas_status judge_alone(struct batch *b, const struct group *g, int at) {
   struct object object;
   if (g->objects[at].cached) cache_drop(g->objects[at].path);
@@ -174,7 +175,7 @@ static canvas_status judge_alone(struct batch *b, const struct group *g, int at)
   return status;
 }
 
-/* Whether each object that was made is still there. */
+/* Whether all objects are still in the cache. */
 static bool are_there(const struct group *g) {
   bool all = true;
   for (int i = 0; i < g->count && all; i++) {
@@ -187,7 +188,7 @@ static bool are_there(const struct group *g) {
   return all;
 }
 
-/* Somebody has removed the cache meanwhile. */
+/* Compiles again if the cache was removed meanwhile. */
 static canvas_status build_missing(const struct batch *b, const struct group *g) {
   for (int again = 0; again < AGAIN && !are_there(g); again++) {
     objects_free(g->objects, g->count);
@@ -196,7 +197,7 @@ static canvas_status build_missing(const struct batch *b, const struct group *g)
   return CANVAS_OK;
 }
 
-/* What does not load is not for the next process to find, either. */
+/* Measures a group and removes objects that do not load from the cache. */
 static canvas_status judge_group(struct batch *b, const struct group *g) {
   TRY(build_missing(b, g));
   TRY(judge(b, g->members, g->count, g->objects));
@@ -211,7 +212,7 @@ static canvas_status judge_group(struct batch *b, const struct group *g) {
   return CANVAS_OK;
 }
 
-/* ---- groups ----------------------------------------------------------------------------------- */
+/* ---- groups ---------------------------------------------------------------------------------- */
 
 static void group_open(struct group *g, int most) {
   g->members = mem_alloc((size_t)most * sizeof *g->members);
@@ -225,7 +226,8 @@ static void group_close(struct group *g) {
   mem_free(g->objects);
 }
 
-/* The next candidates that have a text, from `at` on; where the one after them is. */
+/* Fills the group with candidates that have a text, from `at` on; returns the position after
+ * them. */
 static int group_fill(const struct batch *b, struct group *g,
                       const struct batch_candidate *candidates, int count, int at,
                       struct verdict *verdicts) {
@@ -235,7 +237,7 @@ static int group_fill(const struct batch *b, struct group *g,
     if (!candidates[at].text) continue;
     m->candidate = &candidates[at];
     m->verdict = &verdicts[at];
-    m->times = b->limits.times ? b->limits.times + (size_t)at * (size_t)b->limits.turns : NULL;
+    m->times = b->limits.times ? b->limits.times + (size_t)at * (size_t)b->limits.rounds : NULL;
     g->sources[g->count++] = source_of(b, m);
   }
   return at;
@@ -246,26 +248,26 @@ canvas_status batch_run(canvas_context *ctx, const struct compiler *c, const str
                         const struct batch_options *options, struct verdict *verdicts) {
   static const struct batch_options usual;
   const struct batch_options *o = options ? options : &usual;
-  struct batch b = {ctx, c, e, o->together > 0 ? o->together : TOGETHER, o->apart, o->limits};
+  struct batch b = {ctx, c, e, o->together > 0 ? o->together : TOGETHER, o->separate, o->limits};
   struct group groups[2], *now = &groups[0], *next = &groups[1];
-  struct ahead *ahead = NULL;
+  struct background *background = NULL;
   canvas_status status = CANVAS_OK;
   if (o->seconds > 0) b.limits.until = clock_wall() + o->seconds;
-  if (b.apart) b.together = count + 1;
+  if (b.separate) b.together = count + 1;
   group_open(now, b.together);
   group_open(next, b.together);
   int at = group_fill(&b, now, candidates, count, 0, verdicts);
   while (status == CANVAS_OK && now->count) {
     struct group *other = now;
     at = group_fill(&b, next, candidates, count, at, verdicts);
-    if (!take_ahead(ahead, now)) status = build(ctx, &b, now);
-    ahead = status == CANVAS_OK && next->count ? build_ahead(&b, next) : NULL;
+    if (!take_background(background, now)) status = build(ctx, &b, now);
+    background = status == CANVAS_OK && next->count ? start_background(&b, next) : NULL;
     if (status == CANVAS_OK) status = judge_group(&b, now);
     objects_free(now->objects, now->count);
     now = next;
     next = other;
   }
-  if (take_ahead(ahead, now)) objects_free(now->objects, now->count);
+  if (take_background(background, now)) objects_free(now->objects, now->count);
   group_close(&groups[0]);
   group_close(&groups[1]);
   return status;

@@ -1,4 +1,4 @@
-/* Memory for a tensor that code under suspicion reads or writes. See block.h. */
+/* Guarded memory for tensors of untrusted code. See block.h. */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "run/block.h"
 
@@ -10,15 +10,15 @@
 
 enum { ALIGNED = 64, CANARY = 0xA5 };
 #define PAGE_LARGE ((size_t)2 << 20)
-#define LARGE (2 * PAGE_LARGE) /* bytes that are in such pages, as those of NumPy's arrays are */
-#define TIMED_APART ((size_t)1 << 20) /* bytes of a tensor that is timed in another place */
-#define GUARD ((size_t)64 << 20) /* bytes without access on each side: addresses only, no memory */
+#define LARGE (2 * PAGE_LARGE) /* bytes from which a block uses large pages, as NumPy's arrays do */
+#define TIMED_APART ((size_t)1 << 20) /* largest tensor in bytes that gets a copy for timing */
+#define GUARD ((size_t)64 << 20) /* inaccessible bytes on each side; only addresses, no memory */
 
 static size_t round_up(size_t size, size_t to) {
   return (size + to - 1) / to * to;
 }
 
-/* The mapping, for a call that has no memory for something else. */
+/* The mapping, released if the call runs out of memory. */
 struct block_hold {
   struct mem_deferred deferred;
   void *map;
@@ -120,7 +120,7 @@ double element_get(enum program_dtype dtype, const void *data, int64_t i) {
   }
 }
 
-/* Of bf16 the value is one that bf16 holds. */
+/* For bf16 the value must be representable. */
 void element_put(enum program_dtype dtype, void *data, int64_t i, double value) {
   uint32_t bits;
   float x = (float)value;
@@ -135,7 +135,7 @@ void element_put(enum program_dtype dtype, void *data, int64_t i, double value) 
 /* ---- canary and poison ----------------------------------------------------------------------- */
 
 static const uint64_t poison_f64[2] = {0x7FF4A5A5A5A5A5A5u, 0x7FF5B6B6B6B6B6B6u};
-static const uint16_t poison_half[2] = {0x7FA5, 0x7FB6}; /* twice it is a nan of f32 */
+static const uint16_t poison_half[2] = {0x7FA5, 0x7FB6}; /* two of them form a NaN of f32 */
 
 void block_poison(const struct block *b, enum program_dtype dtype, int pattern) {
   memset(b->first, CANARY, (size_t)(b->data - b->first));

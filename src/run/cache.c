@@ -1,4 +1,4 @@
-/* Compiled code by content. See cache.h. */
+/* Stores compiled code by content. See cache.h. */
 #define _DEFAULT_SOURCE /* mkdtemp beside the rest */
 #include "run/cache.h"
 
@@ -18,11 +18,11 @@
 #include "run/sealed.h"
 
 enum {
-  STALE = 24 * 3600, /* seconds after which a work folder is nobody's */
-  AGAIN = 20         /* times that folders are made again while somebody removes them */
+  STALE = 24 * 3600, /* age in seconds of an abandoned work folder */
+  AGAIN = 20         /* attempts to create folders that others remove */
 };
 
-/* ---- the folder ----------------------------------------------------------------------------- */
+/* ---- the folder ------------------------------------------------------------------------------ */
 
 static canvas_status from_environment(canvas_context *ctx, char **out) {
   const char *own = getenv("CANVAS_CACHE"), *shared = getenv("XDG_CACHE_HOME");
@@ -55,7 +55,7 @@ static canvas_status make_all(canvas_context *ctx, const char *cache) {
   return make_part(ctx, cache, "work");
 }
 
-/* Whoever removes the cache may do so between two folders. */
+/* Retries, since the cache may be removed between two mkdir calls. */
 canvas_status cache_again(canvas_context *ctx, const char *cache) {
   canvas_status status = CANVAS_IO;
   for (int again = 0; again < AGAIN && status != CANVAS_OK; again++) status = make_all(ctx, cache);
@@ -65,7 +65,7 @@ canvas_status cache_again(canvas_context *ctx, const char *cache) {
 canvas_status cache_open(canvas_context *ctx, const char *folder, char **out) {
   char *path, *real = NULL, *from = NULL;
   if (!folder) TRY(from_environment(ctx, &from));
-  path = path_absolute(folder ? folder : from); /* compilers run in folders of their own */
+  path = path_absolute(folder ? folder : from); /* compilers run in other folders */
   mem_free(from);
   canvas_status status = make_place(ctx, path);
   if (status == CANVAS_OK) status = check_place(ctx, path, &real);
@@ -78,7 +78,7 @@ canvas_status cache_open(canvas_context *ctx, const char *folder, char **out) {
   return status;
 }
 
-/* ---- objects -------------------------------------------------------------------------------- */
+/* ---- objects --------------------------------------------------------------------------------- */
 
 static uint64_t scramble(uint64_t h) {
   h = (h ^ (h >> 32)) * UINT64_C(0xD6E8FEB86659FD93);
@@ -86,7 +86,7 @@ static uint64_t scramble(uint64_t h) {
   return h ^ (h >> 32);
 }
 
-/* objects/5f/5f03...a1: two hashes that walk over the key with different steps. */
+/* objects/5f/5f03...a1, from two independent hashes of the key. */
 static char *object_name(const char *cache, const char *key, size_t length) {
   uint64_t a = length, b = ~(uint64_t)length;
   for (size_t i = 0; i < length; i++) {
@@ -114,7 +114,7 @@ static bool holds(const char *path, const char *key, size_t length) {
   return same;
 }
 
-/* Opens CACHE/objects/5f/NAME.so by its folders, one in the other. */
+/* Opens CACHE/objects/5f/NAME.so folder by folder, checking each. */
 static int open_object(const char *object, uint64_t *name) {
   enum { PARTS = 3 };
   char *path = mem_strdup(object), *part[PARTS];
@@ -136,7 +136,7 @@ static int open_object(const char *object, uint64_t *name) {
   return -1;
 }
 
-/* An object is sealed with its name: one that stands in the place of another is none. */
+/* Hash of the name in the seal: an object under another name is rejected. */
 static uint64_t name_seal(const char *object) {
   const char *name = strrchr(object, '/') + 1;
   return sealed_hash(name, strlen(name));
@@ -196,7 +196,7 @@ char *cache_find(const char *cache, const char *key, size_t length) {
   return object;
 }
 
-/* The name is on the disk as well; what of it fails costs a compilation after the next loss of power. */
+/* Flushes the new name to disk. A failure costs only a compilation after a power loss. */
 static void sync_folder(const char *path) {
   int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) return;
@@ -204,21 +204,20 @@ static void sync_folder(const char *path) {
   close(folder);
 }
 
-/* A file that was made, and where it goes. */
+/* A new file and its place in the cache. */
 struct keeping {
   const char *key, *made;
   size_t length;
-  char *folder, *source, *object; /* in the cache */
+  char *folder, *source, *object; /* paths in the cache */
 };
 
-/* An empty folder may be in its place. */
+/* Renames, also over an empty folder. */
 static bool rename_over(const char *made, const char *object) {
   if (!rename(made, object)) return true;
   return errno == EISDIR && !rmdir(object) && !rename(made, object);
 }
 
-/* The key comes first: an object without its key is not found, a key without its object neither. False: errno
- * says why not. */
+/* Moves the key, then the object; one without the other is ignored. False: errno has the reason. */
 static bool rename_both(const struct keeping *k, const char *work, bool sealed) {
   canvas_context ctx;
   char *source = path_join(work, "key.c"), *made = path_join(work, k->made);
@@ -232,7 +231,7 @@ static bool rename_both(const struct keeping *k, const char *work, bool sealed) 
   return good;
 }
 
-/* Into a new work folder of the cache: what lies outside may be on another disk. */
+/* Copies the file to a new work folder of the cache, since others may be on another disk. */
 static canvas_status bring_in(canvas_context *ctx, const char *cache, const struct keeping *k,
                               const struct buf *bytes, char **work) {
   struct mem_deferred dropping;
@@ -295,7 +294,7 @@ void cache_drop(const char *object) {
   unlink(object);
 }
 
-/* ---- work folders --------------------------------------------------------------------------- */
+/* ---- work folders ---------------------------------------------------------------------------- */
 
 /* Removes a folder and the files in it. */
 static void remove_folder(const char *path) {
@@ -315,8 +314,7 @@ static void mix(uint64_t *hash, const char *text, ssize_t length) {
     *hash = (*hash ^ (unsigned char)text[i]) * UINT64_C(0x100000001B3);
 }
 
-/* Where the numbers of processes mean the same: one start of one machine, one namespace of its
- * processes. 0: nobody knows. */
+/* Identifies the boot and process namespace in which process ids are comparable. 0: unknown. */
 static uint64_t here(void) {
   char text[64];
   uint64_t hash = 1;
@@ -331,7 +329,7 @@ static uint64_t here(void) {
   return hash;
 }
 
-/* What a work folder is called: PLACE-PROCESS-XXXXXX. Any other name is that of a user's own folder. */
+/* Parses the name of a work folder, PLACE-PROCESS-XXXXXX. Other names are users' own folders. */
 static bool parse_work(const char *name, uint64_t *place, long *process) {
   static const char hex[] = "0123456789abcdef", decimal[] = "0123456789";
   size_t first = strspn(name, hex);
@@ -346,7 +344,7 @@ static bool parse_work(const char *name, uint64_t *place, long *process) {
   return true;
 }
 
-/* Its process of this place runs no more; of another place it is a day old. */
+/* Whether the folder is abandoned: its process here has ended, or it is a day old. */
 static bool is_left(const char *name, const struct stat *s) {
   uint64_t place;
   long process;

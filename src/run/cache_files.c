@@ -1,4 +1,4 @@
-/* Files read and written as wholes, and their paths. See cache.h. */
+/* Reads and writes whole files, joins paths. See cache.h. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Where the cache is, and who may write there. See cache.h. */
+/* Checks that only the user can write to the cache. See cache.h. */
 #define _GNU_SOURCE /* O_NOFOLLOW, O_DIRECTORY */
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,9 @@
 #include "base/memory.h"
 #include "run/cache.h"
 
-enum { UNMAPPED = 65534 /* how Linux shows users that a namespace has no number for */ };
+enum {
+  UNMAPPED = 65534 /* user id that Linux shows for users without a number in the namespace */
+};
 #define OTHERS ((mode_t)(S_IWGRP | S_IWOTH))
 
 canvas_status cannot_make_place(canvas_context *ctx, const char *path) {
@@ -34,7 +36,7 @@ canvas_status make_place(canvas_context *ctx, const char *path) {
   return status;
 }
 
-/* ---- folders of the cache --------------------------------------------------------------------- */
+/* ---- folders of the cache -------------------------------------------------------------------- */
 
 static bool is_ours(const struct stat *s) {
   return s->st_uid == geteuid() && !(s->st_mode & OTHERS);
@@ -76,14 +78,14 @@ int open_place(int at, const char *name) {
   return checked(openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), true);
 }
 
-/* It may be a pipe, for which nobody waits. */
+/* Does not block if the file is a pipe. */
 int open_place_file(int at, const char *name) {
   return checked(openat(at, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC), false);
 }
 
-/* ---- folders above it --------------------------------------------------------------------------- */
+/* ---- folders above it ------------------------------------------------------------------------ */
 
-/* In a namespace that has no number for root, root's folders are those of nobody. */
+/* Whether the owner may be root, shown as nobody in a namespace without root. */
 static bool is_unmapped(uid_t owner) {
   struct buf map = {0};
   if (owner != UNMAPPED) return false;
@@ -93,8 +95,8 @@ static bool is_unmapped(uid_t owner) {
   return some;
 }
 
-/* A sticky folder lets nobody rename what belongs to others. Of a group of the owner's own, which has
- * its number by convention, there is nobody else. */
+/* Whether others may rename entries of the folder. The sticky bit forbids it. A group with its
+ * owner's number has, by convention, no other members. */
 static bool others_may_rename(const struct stat *s) {
   if (s->st_mode & S_ISVTX) return false;
   return s->st_mode & S_IWOTH || (s->st_mode & S_IWGRP && s->st_gid != s->st_uid);
@@ -120,7 +122,8 @@ static canvas_status check_above(canvas_context *ctx, const char *path) {
   return CANVAS_OK;
 }
 
-/* A link on the way belongs to root or to us, or its owner could lead us elsewhere. */
+/* Checks that symbolic links on the path belong to root or to us; their owner could redirect
+ * them. */
 static canvas_status check_links(canvas_context *ctx, char *path) {
   canvas_status status = CANVAS_OK;
   struct stat s;
@@ -132,7 +135,7 @@ static canvas_status check_links(canvas_context *ctx, char *path) {
   return status;
 }
 
-/* From the top down: who cannot change a folder cannot change what the check of the next one finds. */
+/* Checks from the root down, so that nobody can change what was checked. */
 static canvas_status check_all_above(canvas_context *ctx, char *real) {
   canvas_status status = check_above(ctx, "/");
   for (char *p = real; status == CANVAS_OK && (p = strchr(p + 1, '/'));) {

@@ -1,4 +1,4 @@
-/* A child process with limits. See child.h. */
+/* Runs a function or program in a child process with limits. See child.h. */
 #define _GNU_SOURCE /* MAP_ANONYMOUS, vfork, execvpe, clock_getcpuclockid */
 #include "run/child.h"
 
@@ -31,7 +31,7 @@ double clock_wall(void) {
   return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-static _Thread_local double of_children; /* processor seconds of those that have ended */
+static _Thread_local double of_children; /* processor seconds of ended children */
 
 double clock_processor(void) {
   struct timespec now;
@@ -48,7 +48,7 @@ void memory_unshare(void *memory, size_t size) {
   if (memory) munmap(memory, size);
 }
 
-/* Bytes that this process has mapped; 0 where the system does not say. Safe in a signal handler. */
+/* Bytes mapped by this process; 0: unknown. Safe in a signal handler. */
 static int64_t mapped_bytes(void) {
   char text[64];
   int file = open("/proc/self/statm", O_RDONLY);
@@ -70,31 +70,31 @@ void child_keep(struct child_files *files, int file) {
   files->data[at] = file;
 }
 
-/* ---- in the child: the note that a crash leaves --------------------------------------------- */
+/* ---- in the child: the note of a crash ------------------------------------------------------- */
 
 struct note {
-  int signal; /* 0: none was caught */
+  int signal; /* 0: no signal was caught */
   bool known, stack, memory;
   uint64_t address;
 };
 
-static struct note *crash_note; /* shared with the parent */
+static struct note *crash_note; /* shared with the parent process */
 static uint64_t stack_top, stack_size;
-static int64_t memory_full; /* mapped bytes from which on memory is taken to be short; 0: never */
+static int64_t memory_full; /* mapped bytes from which a crash counts as out of memory; 0: never */
 
-/* The stack grows down from stack_top, and an overflow touches what is right below it. */
+/* Signal handler that writes the note. A stack overflow touches addresses just below the stack. */
 static void write_note(int signal, siginfo_t *info, void *context) {
   (void)context;
   struct note *n = crash_note;
   const uint64_t slack = 1 << 20;
-  bool no_memory = errno == ENOMEM; /* of an allocation whose failure was not looked at */
+  bool no_memory = errno == ENOMEM; /* from an allocation whose failure was ignored */
   n->known = (signal == SIGSEGV || signal == SIGBUS) && info->si_code > 0 && info->si_code < 0x80;
   n->address = n->known ? (uint64_t)(uintptr_t)info->si_addr : 0;
   n->stack = n->known && n->address < stack_top && stack_top - n->address < stack_size + slack &&
              stack_top - n->address > stack_size - slack;
   n->memory = no_memory || (memory_full && mapped_bytes() > memory_full);
   n->signal = signal;
-  raise(signal); /* delivered, and deadly, on return */
+  raise(signal); /* delivered on return; ends the process */
 }
 
 static void catch_crashes(void) {
@@ -104,7 +104,7 @@ static void catch_crashes(void) {
   struct sigaction catch = {.sa_sigaction = write_note,
                             .sa_flags = SA_SIGINFO | SA_ONSTACK | (int)SA_RESETHAND};
   struct rlimit limit;
-  stack_top = (uint64_t)(uintptr_t)__builtin_frame_address(0); /* of a local: not with sanitizers */
+  stack_top = (uint64_t)(uintptr_t)__builtin_frame_address(0); /* right also under sanitizers */
   stack_size = !getrlimit(RLIMIT_STACK, &limit) && limit.rlim_cur != RLIM_INFINITY
                    ? (uint64_t)limit.rlim_cur
                    : (uint64_t)8 << 20;
@@ -113,18 +113,18 @@ static void catch_crashes(void) {
   for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) sigaction(signals[i], &catch, NULL);
 }
 
-/* ---- in the child: becoming one -------------------------------------------------------------- */
+/* ---- in the child: setup --------------------------------------------------------------------- */
 
 struct task {
-  int (*work)(void *data); /* or else the program `words`, in `folder` */
+  int (*work)(void *data); /* function to call; NULL: the program `words` runs in `folder` */
   void *data;
   char *const *words;
-  char *const *environment; /* of the program */
+  char *const *environment; /* environment of the program */
   const char *folder;
   const struct child_limits *limits;
   struct note *note;
-  pid_t parent, group; /* 0: a group of its own */
-  int pipe[2];         /* what the child prints */
+  pid_t parent, group; /* group: 0 for a group of its own */
+  int pipe[2];         /* carries what the child prints */
 };
 
 static void limit(int resource, int64_t value) {
@@ -134,7 +134,7 @@ static void limit(int resource, int64_t value) {
   setrlimit(resource, &both);
 }
 
-/* The second limit is a second later: SIGXCPU comes first, not SIGKILL, which says less. */
+/* The hard limit is a second later, so that SIGXCPU comes first and not SIGKILL. */
 static void limit_processor(int64_t seconds) {
   struct rlimit both = {(rlim_t)seconds, (rlim_t)seconds + 1}, now;
   if (!getrlimit(RLIMIT_CPU, &now) && now.rlim_max < both.rlim_max)
@@ -165,7 +165,7 @@ static void default_signals(void) {
   sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* From `first` up to `last`; -1: all of them. */
+/* Closes files from `first` through `last`; -1: all from `first` on. */
 static void close_files(int first, int last) {
 #ifdef SYS_close_range
   if (last >= 0 && last < first) return;
@@ -185,10 +185,11 @@ static void close_others(const struct child_files *kept) {
   close_files(first, -1);
 }
 
-/* -1: /dev/null. Where no more files may be open it ends, before it reads or writes our user's. */
+/* Sets standard input and output; -1: /dev/null. Exits if that fails, before it could read or write
+ * files of the user. */
 static void own_files(int input, int output, const struct child_files *kept) {
   int nothing = open("/dev/null", O_RDWR);
-  input = fcntl(input < 0 ? nothing : input, F_DUPFD, 3); /* there may have been no 0, 1 or 2 */
+  input = fcntl(input < 0 ? nothing : input, F_DUPFD, 3); /* files 0, 1 or 2 may have been closed */
   output = fcntl(output < 0 ? nothing : output, F_DUPFD, 3);
   if (dup2(input, 0) || dup2(output, 1) != 1 || dup2(output, 2) != 2) _exit(CHILD_NO_PROGRAM);
   close_others(kept);
@@ -197,7 +198,7 @@ static void own_files(int input, int output, const struct child_files *kept) {
 static void die_with(pid_t parent) {
 #ifdef __linux__
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(0); /* it ended before it could be told */
+  if (getppid() != parent) _exit(0); /* the parent ended before the call */
 #else
   (void)parent;
 #endif
@@ -222,9 +223,9 @@ static _Noreturn void be_work(const struct task *t) {
 
 /* ---- programs -------------------------------------------------------------------------------- */
 
-/* A copy of this process costs 10 ms where PyTorch is loaded, for its page tables, and a program throws it
- * away. vfork lends it our memory instead, and this thread waits until the program has begun; no signal's
- * handler may run meanwhile, and what runs here before execvpe changes only variables of its own. */
+/* Starts a program. A fork of a process with PyTorch takes 10 ms for its page tables; vfork lends
+ * the memory instead, and this thread waits until the program has started. Signal handlers are
+ * blocked meanwhile, and code before execvpe changes only its own variables. */
 static pid_t start_program(void (*be)(const void *data), const void *data) {
   sigset_t all, before;
   sigfillset(&all);
@@ -248,8 +249,8 @@ static _Noreturn void be_program(const void *data) {
   _exit(CHILD_NO_PROGRAM);
 }
 
-/* Ours, but for messages in English and temporary files in `folder`. The list and the text of the folder
- * are one block; the other words stay where they are. */
+/* Our environment, with English messages and temporary files in `folder`. The array and the text of
+ * the folder are one allocation; other strings are borrowed. */
 static char **program_environment(const char *folder) {
   static char english[] = "LC_ALL=C";
   static const char temporary[] = "TMPDIR=";
@@ -273,16 +274,16 @@ static pid_t start_task(const struct task *t) {
 
 /* ---- the watcher of a program ---------------------------------------------------------------- */
 
-/* What a program starts would outlive us if we are killed: a process that waits for the end of a pipe
- * that only we hold open kills its group then. It is there before the program, which joins the group. */
+/* Kills the group of a program if this process is killed: a watcher process waits for the end of a
+ * pipe that only this process holds open. It starts before the program, which joins its group. */
 struct watcher {
-  pid_t process; /* -1: none */
+  pid_t process; /* process of the watcher; -1: none */
   int pipe;
 };
 
 static _Noreturn void be_watcher(const void *data) {
   const int *pipe = data;
-  if (setpgid(0, 0)) _exit(CHILD_NO_PROGRAM); /* else it would kill our group */
+  if (setpgid(0, 0)) _exit(CHILD_NO_PROGRAM); /* otherwise it would kill our group */
   default_signals();
   own_files(*pipe, -1, NULL);
   execl("/bin/sh", "sh", "-c", "read line; kill -KILL 0", (char *)NULL);
@@ -304,7 +305,7 @@ static double seconds_of(struct timeval t) {
   return (double)t.tv_sec + 1e-6 * (double)t.tv_usec;
 }
 
-/* *used: its processor seconds, with those of the children that it has waited for. */
+/* Waits for the child. *used: its processor seconds, including children that it waited for. */
 static int reap(pid_t child, double *used) {
   struct rusage usage = {0};
   int status = 0;
@@ -316,8 +317,8 @@ static int reap(pid_t child, double *used) {
   return status;
 }
 
-/* libomp tells other copies of itself that it is in a process by a file in shared memory; it makes one
- * when it is loaded, or when a process forks that has it, and a child that ends at once leaves it. */
+/* Removes the file in shared memory by which libomp announces itself to other copies. It is made
+ * when libomp is loaded or its process forks; a child that is killed leaves it. */
 static void forget_openmp(pid_t child) {
   char path[96];
   snprintf(path, sizeof path, "/dev/shm/__KMP_REGISTERED_LIB_%ld_%ld", (long)child, (long)getuid());
@@ -335,42 +336,42 @@ static void end_watch(const struct watcher *w) {
 /* ---- in the parent --------------------------------------------------------------------------- */
 
 static _Thread_local struct stop {
-  bool (*asked)(void *data);
+  bool (*requested)(void *data);
   void *data;
-  pid_t process; /* that is asked; not its copies */
-  double next;   /* it is asked again at this time of clock_wall */
-  bool answer;
+  pid_t process; /* process that calls `requested`; forks do not */
+  double next;   /* clock_wall time of the next call */
+  bool result;
 } stop;
 
-void child_stop_when(bool (*asked)(void *data), void *data) {
-  stop = (struct stop){.asked = asked, .data = data, .process = getpid()};
+void child_stop_when(bool (*requested)(void *data), void *data) {
+  stop = (struct stop){.requested = requested, .data = data, .process = getpid()};
 }
 
-struct child_stop child_stop_told(void) {
-  return (struct child_stop){stop.asked, stop.data};
+struct child_stop child_stop_current(void) {
+  return (struct child_stop){stop.requested, stop.data};
 }
 
 bool child_stopped(void) {
-  double now = stop.asked ? clock_wall() : 0;
-  if (!stop.asked || now < stop.next) return stop.answer;
+  double now = stop.requested ? clock_wall() : 0;
+  if (!stop.requested || now < stop.next) return stop.result;
   if (stop.process != getpid()) return false;
   stop.next = now + 0.005;
-  struct mem_call *call = mem_outside(); /* `asked` is the user's */
-  stop.answer = stop.asked(stop.data);
+  struct mem_call *call = mem_outside(); /* `requested` is a function of the user */
+  stop.result = stop.requested(stop.data);
   mem_inside(call);
-  return stop.answer;
+  return stop.result;
 }
 
-/* Keeps the last CHILD_SAID - 1 bytes of what was said. */
-static void keep_said(struct child_end *end, const char *bytes, size_t length) {
-  size_t most = CHILD_SAID - 1, had = strlen(end->said);
+/* Keeps the last CHILD_OUTPUT - 1 bytes of output, made printable. */
+static void keep_output(struct child_end *end, const char *bytes, size_t length) {
+  size_t most = CHILD_OUTPUT - 1, had = strlen(end->output);
   if (length > most) {
     bytes += length - most;
     length = most;
   }
   size_t drop = had + length > most ? had + length - most : 0;
-  memmove(end->said, end->said + drop, had - drop);
-  char *p = end->said + (had - drop);
+  memmove(end->output, end->output + drop, had - drop);
+  char *p = end->output + (had - drop);
   for (size_t i = 0; i < length; i++) {
     unsigned char c = (unsigned char)bytes[i];
     *p++ = (c >= 0x20 && c < 0x7f) || c == '\n' ? (char)c : '?';
@@ -378,22 +379,22 @@ static void keep_said(struct child_end *end, const char *bytes, size_t length) {
   *p = '\0';
 }
 
-/* Reads what there is, waiting `seconds` for it at most; false once nobody can write any more. */
-static bool read_said(int file, double seconds, struct child_end *end) {
+/* Reads available output, waiting up to `seconds`; false: all writers are gone. */
+static bool read_output(int file, double seconds, struct child_end *end) {
   char bytes[4096];
   struct pollfd wait = {.fd = file, .events = POLLIN};
   int ready = poll(&wait, 1, (int)ceil(1000 * fmax(0, seconds)));
   if (ready <= 0) return ready == 0 || errno == EINTR;
   ssize_t length = read(file, bytes, sizeof bytes);
-  if (length > 0) keep_said(end, bytes, (size_t)length);
+  if (length > 0) keep_output(end, bytes, (size_t)length);
   return length > 0 || (length < 0 && (errno == EINTR || errno == EAGAIN));
 }
 
-/* Whether the child has ended; it stays a zombie, so that its group keeps its number. */
+/* Whether the child has ended. It stays a zombie, so that the group keeps its id. */
 static bool has_ended(pid_t child) {
   siginfo_t info = {0};
-  int answer = waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT);
-  return answer ? errno != EINTR : info.si_pid == child;
+  int result = waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT);
+  return result ? errno != EINTR : info.si_pid == child;
 }
 
 static void doze(double seconds) {
@@ -401,28 +402,37 @@ static void doze(double seconds) {
   nanosleep(&time, NULL);
 }
 
-/* Processor seconds of the processes of a group and of the children that they have waited for; 0 where
- * the system does not say. */
+/* Ticks of a process of that group and of the children that it has waited for, from what stands
+ * behind its name in /proc/PID/stat; 0: it is of another group. */
+static double ticks_in_group(const char *fields, pid_t group) {
+  enum { PARENT = 4, GROUP = 5, USER = 14, CHILDREN_KERNEL = 17 }; /* numbered as in proc(5) */
+  const char *at = fields + strspn(fields, " ");
+  double ticks = 0;
+  if (*at) at++; /* the state, a letter */
+  for (int i = PARENT; i <= CHILDREN_KERNEL; i++) {
+    char *end;
+    long long value = strtoll(at, &end, 10);
+    if (end == at || (i == GROUP && value != group)) return 0;
+    if (i >= USER) ticks += (double)value;
+    at = end;
+  }
+  return ticks;
+}
+
+/* Processor seconds of a process group and of children that it waited for; 0: unknown. */
 static double processor_of_group(pid_t group) {
   DIR *folder = opendir("/proc");
   double ticks = 0;
   for (struct dirent *e; folder && (e = readdir(folder));) {
     char path[64], text[512], *end;
-    unsigned long user, kernel;
-    long of_user, of_kernel;
-    int its;
     if (*e->d_name < '1' || *e->d_name > '9') continue;
     snprintf(path, sizeof path, "/proc/%.20s/stat", e->d_name);
     int file = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t length = file < 0 ? -1 : read(file, text, sizeof text - 1);
     if (file >= 0) close(file);
     text[length > 0 ? length : 0] = '\0';
-    end = strrchr(text, ')'); /* of the name, which may hold anything */
-    if (end &&
-        sscanf(end + 1, " %*c %*d %d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %ld %ld", &its, &user,
-               &kernel, &of_user, &of_kernel) == 5 &&
-        its == group)
-      ticks += (double)user + (double)kernel + (double)of_user + (double)of_kernel;
+    end = strrchr(text, ')'); /* end of the name, which may contain anything */
+    if (end) ticks += ticks_in_group(end + 1, group);
   }
   if (folder) closedir(folder);
   return ticks / (double)sysconf(_SC_CLK_TCK);
@@ -435,13 +445,13 @@ static double processor_of_process(pid_t process) {
   return (double)used.tv_sec + 1e-9 * (double)used.tv_nsec;
 }
 
-/* The step that a child is at. */
+/* The step in which a child is. */
 struct step {
-  double began, used;      /* by clock_wall; processor seconds of the child before it */
-  double next;             /* the group is looked at again at this time of clock_wall */
-  int seen, steps;         /* the counter as it was seen last, and how often it has changed */
-  bool late, processor;    /* it has taken longer than `limit`, of processor time or by the clock */
-  double limit, beginning; /* of the child, by clock_wall */
+  double began, used;      /* start by clock_wall; the child's processor seconds before it */
+  double next;             /* clock_wall time of the next look at the group */
+  int seen, steps;         /* last value of the counter; number of changes */
+  bool late, processor;    /* over `limit`; the limit is of processor time, else of the clock */
+  double limit, beginning; /* limit in seconds; start of the child by clock_wall */
 };
 
 static double processor_limit(const struct child_limits *l) {
@@ -456,7 +466,8 @@ static void next_step(const struct child_limits *l, pid_t child, struct step *s,
   s->used = processor_of_process(child);
 }
 
-/* A program is the first of a group, which is looked at once it can have used its seconds. */
+/* Processor seconds of the step. The group of a program is read only once it may exceed its
+ * seconds. */
 static double processor_used(const struct task *t, pid_t child, struct step *s, double now) {
   if (t->work) return processor_of_process(child) - s->used;
   if (now < s->next || now - s->began < t->limits->seconds) return 0;
@@ -464,7 +475,7 @@ static double processor_used(const struct task *t, pid_t child, struct step *s, 
   return processor_of_group(t->group ? t->group : child);
 }
 
-/* Seconds until the next limit of the clock; sets `late`. */
+/* Seconds until the next wall-clock limit; sets `late`. */
 static double time_left(const struct task *t, pid_t child, struct step *s) {
   const struct child_limits *l = t->limits;
   double now = clock_wall(), wall = l->wall > 0 ? l->wall : CHILD_WALL * l->seconds;
@@ -477,8 +488,8 @@ static double time_left(const struct task *t, pid_t child, struct step *s) {
   return end - now;
 }
 
-/* Until the child has ended or its time is up; the answer says which. While it may speak, the pipe's end
- * wakes us; afterwards we look again and again, ever more slowly. */
+/* Waits until the child has ended (true) or is out of time (false). While the pipe is open, its end
+ * wakes us; afterwards the child is polled, ever more slowly. */
 static bool wait_child(const struct task *t, pid_t child, struct step *s, struct child_end *end) {
   bool open = true;
   double pause = 1e-5;
@@ -487,7 +498,7 @@ static bool wait_child(const struct task *t, pid_t child, struct step *s, struct
     double left = time_left(t, child, s);
     if (s->late || child_stopped()) return false;
     if (open) {
-      open = read_said(t->pipe[0], fmin(left, 0.02), end);
+      open = read_output(t->pipe[0], fmin(left, 0.02), end);
     } else {
       doze(fmin(left, pause));
       pause = fmin(2 * pause, 0.01);
@@ -495,7 +506,7 @@ static bool wait_child(const struct task *t, pid_t child, struct step *s, struct
   }
 }
 
-/* A limit of the system's own has ended it, or something that it had started. */
+/* Whether the system's processor limit ended the child or something that it started. */
 static bool is_over_limit(const struct task *t, int status, double used) {
   if (WIFSIGNALED(status)) return WTERMSIG(status) == SIGXCPU;
   return t->words && WEXITSTATUS(status) && used > processor_limit(t->limits);
@@ -530,7 +541,7 @@ static void follow(const struct task *t, pid_t child, struct child_end *end) {
   int status = reap(child, &used);
   end->seconds = clock_wall() - start;
   forget_openmp(child);
-  while (read_said(t->pipe[0], 0, end) && clock_wall() < start + end->seconds + 0.1) {
+  while (read_output(t->pipe[0], 0, end) && clock_wall() < start + end->seconds + 0.1) {
     struct pollfd more = {.fd = t->pipe[0], .events = POLLIN};
     if (poll(&more, 1, 0) <= 0) break;
   }
@@ -559,10 +570,10 @@ static canvas_status run_task(canvas_context *ctx, struct task *t, struct child_
   if (child == 0) be_work(t);
   close(t->pipe[1]);
   if (child > 0) {
-    setpgid(child, t->group); /* whichever of the two comes first */
+    setpgid(child, t->group); /* parent and child both call it; either may be first */
     follow(t, child, end);
   }
-  end_watch(&w); /* its number, the group's, is taken until then */
+  end_watch(&w); /* keeps the group id reserved until now */
   close(t->pipe[0]);
   memory_unshare(t->note, sizeof *t->note);
   return child > 0 ? CANVAS_OK : fail(ctx, CANVAS_IO, "cannot start a process: %s", strerror(why));
@@ -595,7 +606,7 @@ int child_beside(void (*work)(void *data), void *data) {
 
 void child_join(int child) {
   if (child <= 0) return;
-  if (stop.asked) {
+  if (stop.requested) {
     while (!has_ended(child) && !child_stopped()) doze(0.002);
     kill(child, SIGKILL);
   }
@@ -630,7 +641,7 @@ void child_describe(const struct child_end *end, const struct child_limits *limi
     case CHILD_CRASHED:
       if (end->stack)
         snprintf(text, size, "crashed: its stack overflowed");
-      else if (end->code == SIGKILL) /* not ours: it may be the system's last resort */
+      else if (end->code == SIGKILL) /* not sent by us, possibly by the out-of-memory killer */
         snprintf(text, size, "was ended by SIGKILL, perhaps for lack of memory");
       else if (end->known)
         snprintf(text, size, "crashed at address 0x%llx (%s)", (unsigned long long)end->address,

@@ -11,8 +11,7 @@
 
 enum {
   ALIGNED = 64,
-  BEHIND =
-      4096 /* bytes behind the last copy: where nothing may be touched, vectors that end there are slow */
+  BEHIND = 4096 /* bytes after the last copy: vectors next to inaccessible memory are slow */
 };
 
 int64_t cold_bytes(const struct machine *machine, int threads) {
@@ -25,7 +24,7 @@ static void copy_set(const struct cold *c, const struct block *const *blocks, in
   for (int i = 0; i < c->count; i++) memcpy(to + c->offset[i], blocks[i]->data, blocks[i]->size);
 }
 
-/* About 0.62 of the sets, without a divisor in common with them. */
+/* About 0.62 of the number of sets, and coprime to it. */
 static int64_t choose_step(int64_t sets) {
   for (int64_t step = sets - sets / 8 * 3;; step--) {
     int64_t a = sets, b = step;

@@ -1,10 +1,10 @@
-/* Memory that no cache holds: as many copies of what a function reads and writes as push each other out.
+/* Memory outside of all caches: enough copies of a function's tensors to evict each other.
  *
- *     | X W Y | X W Y | ... | X W Y |      each call takes another, all of them before the first comes again
+ *     | X W Y | X W Y | ... | X W Y |      each call uses another copy, cyclically
  *
- * Two that follow each other in time lie far apart, so that no prefetcher sees what comes next. A call then finds its inputs and weights, and the lines of its outputs, in memory, as it does inside a network
- * that has done much else since; what is timed again and again on one set of tensors finds them in the
- * caches.
+ * Successive copies are far from each other, so that no prefetcher predicts the next. A call loads
+ * inputs and weights from memory, as in a network that has done much else since. Repeated timing
+ * with one set of tensors would find them in the caches.
  */
 #ifndef CANVAS_RUN_COLD_H
 #define CANVAS_RUN_COLD_H
@@ -12,23 +12,23 @@
 #include "bind/machine.h"
 #include "run/block.h"
 
-/* Bytes that push everything out of the caches that so many threads use: twice as many as these hold, and at most
- * a quarter of what a kernel may take on the machine. */
+/* Bytes that evict everything from the caches of that many threads: twice their capacity, at most a
+ * quarter of a kernel's memory on the machine. */
 int64_t cold_bytes(const struct machine *machine, int threads);
 
 struct cold {
-  void **pointers; /* of the set whose turn it is */
+  void **pointers; /* tensors of the current copy */
   int count;
-  size_t *offset; /* by pointer, within a set */
+  size_t *offset; /* by pointer: byte offset within a copy */
   unsigned char *map;
   size_t mapped, set;
   int64_t sets, step, at;
 };
 
-/* Copies of `count` blocks, together about so many bytes, at least two sets; false: no memory. Each copy
- * begins at a multiple of 64 bytes. */
+/* Makes copies of `count` blocks, `bytes` in total, at least two; false: out of memory. Each block
+ * is aligned to 64 bytes. */
 bool cold_open(struct cold *c, const struct block *const *blocks, int count, int64_t bytes);
-void cold_next(struct cold *c); /* sets `pointers` */
+void cold_next(struct cold *c); /* sets `pointers` to the next copy */
 void cold_close(struct cold *c);
 
 #endif

@@ -1,4 +1,4 @@
-/* An installed C compiler. See compiler.h. */
+/* Calls an installed C compiler. See compiler.h. */
 #include "run/compiler.h"
 
 #include <ctype.h>
@@ -13,21 +13,25 @@
 #include "run/cache.h"
 
 enum {
-  WORDS = 64,              /* of a compiler's command line */
-  OBJECT_MOST = 256 << 20, /* bytes of a file that a compiler writes */
-  MEMORY_MOST = 4,         /* GiB for a compiler */
+  WORDS = 64,              /* words of a compiler's command line */
+  OBJECT_MOST = 256 << 20, /* maximum bytes of a file written by a compiler */
+  MEMORY_MOST = 4,         /* GiB of memory for a compiler */
   FILE_SECONDS = 60,
-  TRIAL_SECONDS = 10, /* of processor time to load a shared object */
-  TRIAL_FILE = 4096,  /* bytes that OpenMP's library may write meanwhile */
+  TRIAL_SECONDS = 10, /* processor seconds to load a shared object */
+  TRIAL_FILE = 4096,  /* bytes that libomp may write meanwhile */
   FLAGS = 160,        /* bytes */
   NAME_MOST = 200     /* bytes of a function's name */
 };
 
-/* Rows of flags from the best to the plainest: the first that works is used. gcc -O3 peels short loops of
- * explicit vectors and halves some kernels, and a quarter of its time goes into which bits of values are known,
- * by which no instruction gets better (what makes a difference to the code stands in it: emit_c.c); of some sums it
- * makes products and sums where it is tuned for AMD's processors, but others in a parallel loop than without OpenMP,
- * so that threads made a difference to the bits. clang cuts 64-byte vectors in two unless told. */
+/* Rows of flags, best first; the first that works is used.
+ *
+ *  - gcc -O3 peels short loops of explicit vectors, which halves the speed of some kernels.
+ *  - -fno-tree-bit-ccp: bit-wise constant propagation takes a quarter of the time and improves no
+ *    instruction (emit_c.c writes what matters).
+ *  - avoid-fma-max-bits=0: when tuned for AMD, gcc splits some fused multiply-adds, but others with
+ *    OpenMP than without, so that results would depend on threads.
+ *  - clang splits 64-byte vectors unless prefer-vector-width is set.
+ */
 static const char *const gcc_flags[] = {
     "-O2 -fno-tree-bit-ccp --param=avoid-fma-max-bits=0 -march=native -fopenmp",
     "-O2 -fno-tree-bit-ccp -march=native -fopenmp",
@@ -54,14 +58,14 @@ static const char *const quick_clang_flags[] = {
 static const char *const other_flags[] = {"-O2", "-O2 -march=native", NULL};
 
 struct compiler {
-  char *command;  /* as it was given */
-  size_t program; /* the length of its first word, a path that may hold blanks */
+  char *command;  /* command as given */
+  size_t program; /* length of its first word, a path that may contain blanks */
   char *cache;
-  double seconds, wall; /* of a file; the second is in proportion to the first */
-  char version[256];    /* the first line of --version */
+  double seconds, wall; /* limits per file: processor and wall-clock seconds */
+  char version[256];    /* first line of --version */
   char flags[FLAGS];
   char *text;
-  uint64_t machine; /* a hash of what -march=native looks at */
+  uint64_t machine; /* hash of what -march=native depends on */
   bool quick, tried;
 };
 
@@ -69,12 +73,13 @@ struct compiler {
 
 static const char blanks[] = " \t\n";
 
-/* How long a call may take: of processor time; by the clock, 0 for CHILD_WALL times as long; and until when. */
+/* Limits of one call: processor seconds; wall-clock seconds (0: CHILD_WALL times as many);
+ * clock_wall time of the end. */
 struct patience {
   double seconds, wall, until;
 };
 
-/* Runs the compiler's command with these words more. */
+/* Runs the compiler with additional words. */
 static canvas_status run_words(canvas_context *ctx, const struct compiler *c, const char *more,
                                const char *folder, const struct patience *patience,
                                struct child_end *end) {
@@ -98,16 +103,17 @@ static canvas_status run_words(canvas_context *ctx, const struct compiler *c, co
   return status;
 }
 
-/* The compiler only passes on that the linker failed, which has said why one line earlier. */
+/* Whether the line only repeats that the linker failed, which explained itself one line before. */
 static bool is_of_linker(const char *line) {
   return strstr(line, "ld returned") || strstr(line, "linker command failed");
 }
 
-/* The line that says most: the first with an error, else the last that is not empty; NULL: none. */
-static const char *telling_line(char *said) {
+/* The most informative line: the first with an error, else the last that is not blank; NULL:
+ * none. */
+static const char *error_line(char *output) {
   const char *last = NULL;
   char *rest;
-  for (char *line = strtok_r(said, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+  for (char *line = strtok_r(output, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
     if (strstr(line, "error")) return last && is_of_linker(line) ? last : line;
     if (line[strspn(line, " ")]) last = line;
   }
@@ -116,10 +122,10 @@ static const char *telling_line(char *said) {
 
 static void explain_end(const char *command, const struct child_end *end, char *out, size_t size) {
   const struct child_limits limits = {.memory = (int64_t)MEMORY_MOST << 30};
-  char how[256], said[CHILD_SAID];
+  char how[256], output[CHILD_OUTPUT];
   child_describe(end, &limits, how, sizeof how);
-  memcpy(said, end->said, sizeof said);
-  const char *line = telling_line(said);
+  memcpy(output, end->output, sizeof output);
+  const char *line = error_line(output);
   snprintf(out, size, "'%.200s' %s%s%.400s", command, how, line ? ": " : "", line ? line : "");
 }
 
@@ -132,7 +138,7 @@ static bool is_name(const char *name) {
   return *name != '\0';
 }
 
-/* int canvas_call_F(void *const *a) { return F(a[0], a[1]); } */
+/* Writes int canvas_call_F(void *const *a) { return F(a[0], a[1]); }. */
 static void write_one_call(const char *function, int pointers, struct buf *out) {
   buf_printf(out, "\nint %s%s(void *const *);\nint %s%s(void *const *a) {\n  return %s(",
              COMPILER_CALL, function, COMPILER_CALL, function, function);
@@ -145,7 +151,7 @@ static void write_call(const struct source *s, struct buf *out) {
   write_one_call(s->function, s->pointers, out);
 }
 
-/* Some source has a parallel loop: only then OpenMP's library is linked, whose loading costs time. */
+/* Whether a source has a parallel loop. Only then libomp is linked, which takes time to load. */
 static bool has_threads(const struct source *sources, int count) {
   for (int i = 0; i < count; i++)
     if (strstr(sources[i].text, "PRAGMA(omp ") || strstr(sources[i].text, "#pragma omp "))
@@ -153,13 +159,13 @@ static bool has_threads(const struct source *sources, int count) {
   return false;
 }
 
-/* How many of the characters of the flags are used: -fopenmp is the last of them. */
+/* Length of the flags, without the last one, -fopenmp, if not threaded. */
 static int flags_length(const struct compiler *c, bool threads) {
   const char *openmp = threads ? NULL : strstr(c->flags, " -fopenmp");
   return (int)(openmp ? openmp - c->flags : (long)strlen(c->flags));
 }
 
-/* The file that is compiled; all that its object depends on stands in it, so it is the key as well. */
+/* The file to compile. It contains everything that the object depends on, so it is also the key. */
 static char *write_file(const struct compiler *c, const struct source *sources, int count,
                         bool threads, size_t *length) {
   struct buf out = {0};
@@ -173,7 +179,7 @@ static char *write_file(const struct compiler *c, const struct source *sources, 
   return buf_take(&out);
 }
 
-/* Whether the file is there after a compiler that said it is. */
+/* Whether the compiler, which reported success, has written the file. */
 static bool check_made(const struct compiler *c, const char *work, const char *file,
                        struct object *out) {
   char *path = path_join(work, file);
@@ -186,18 +192,18 @@ static bool check_made(const struct compiler *c, const char *work, const char *f
   return false;
 }
 
-/* What is made of a text: the end of the compiler's command line, and the file that it writes. */
+/* A kind of output: the end of the command line, and the file that is written. */
 struct making {
   const char *words, *file;
-  bool shared;                 /* the file is loaded, not linked */
-  const struct linked *linked; /* objects whose paths stand in the file `objects`; or NULL */
+  bool shared;                 /* the file is loaded rather than linked */
+  const struct linked *linked; /* objects whose paths are in the file `objects`; NULL: none */
 };
 static const struct making shared_object = {"-shared -fPIC -w -o unit.so unit.c -lm", "unit.so",
                                             true, NULL};
 static const struct making linker_object = {"-c -fPIC -fvisibility=hidden -w -o unit.o unit.c",
                                             "unit.o", false, NULL};
 
-/* The paths as both compilers read them, who take a blank in a path as the end of it. */
+/* Writes the paths quoted, since both compilers split them at blanks. */
 static canvas_status write_objects(canvas_context *ctx, const struct linked *linked,
                                    const char *work) {
   struct buf text = {0};
@@ -215,7 +221,7 @@ static canvas_status write_objects(canvas_context *ctx, const struct linked *lin
   return status;
 }
 
-/* What is compiled in one call, and how. */
+/* One call of the compiler. */
 struct call {
   const struct making *making;
   const char *text;
@@ -224,7 +230,7 @@ struct call {
   struct patience patience;
 };
 
-/* Compiles unit.c in the work folder. A compiler that fails leaves its reasons in `out`. */
+/* Compiles unit.c in the work folder. If the compiler fails, `out` has the reason. */
 static canvas_status compile(canvas_context *ctx, const struct compiler *c, const struct call *call,
                              const char *work, bool *made, struct object *out) {
   struct child_end end;
@@ -233,7 +239,7 @@ static canvas_status compile(canvas_context *ctx, const struct compiler *c, cons
   canvas_status status = run_words(ctx, c, words.text, work, &call->patience, &end);
   buf_free(&words);
   if (status != CANVAS_OK) return status;
-  memcpy(out->said, end.said, sizeof out->said);
+  memcpy(out->output, end.output, sizeof out->output);
   out->hung = end.how == CHILD_OUT_OF_TIME;
   if (end.how != CHILD_EXITED || end.code)
     explain_end(c->command, &end, out->message, sizeof out->message);
@@ -246,8 +252,8 @@ static int load_once(void *data) {
   return dlopen(data, RTLD_NOW | RTLD_LOCAL) ? 0 : 1;
 }
 
-/* Loads the new file in a child: what ends a process that loads it never gets into the cache. What is merely
- * rejected may be of another machine. */
+/* Loads the new file in a child: a file that ends the process that loads it must not be cached. One
+ * that is merely rejected may be for another machine. */
 static canvas_status try_to_load(canvas_context *ctx, const struct call *call, const char *work,
                                  bool *made, struct object *out) {
   const struct child_limits limits = {.seconds = TRIAL_SECONDS, .file = TRIAL_FILE};
@@ -279,7 +285,7 @@ static canvas_status compile_in(canvas_context *ctx, const struct compiler *c,
   return status;
 }
 
-/* Where somebody has removed the work folder meanwhile, once more in one outside of the cache. */
+/* Compiles; retries once, outside of the cache, if the work folder was removed. */
 static canvas_status compile_and_keep(canvas_context *ctx, const struct compiler *c,
                                       const struct call *call, struct object *out) {
   canvas_status status = CANVAS_OK;
@@ -298,17 +304,17 @@ static canvas_status compile_and_keep(canvas_context *ctx, const struct compiler
   return status;
 }
 
-/* So much of the time of a file. */
+/* A share of the time limit of a file. */
 static struct patience patience_of(const struct compiler *c, double part) {
   return (struct patience){part * c->seconds, part * c->wall, 0};
 }
 
-/* Half of it for each file that hung before, down to a twelfth. */
+/* The time limit halved for each earlier file that hung, down to a twelfth. */
 static struct patience patience_after(const struct compiler *c, int hung) {
   return patience_of(c, fmax(ldexp(1, -hung), 1. / 12));
 }
 
-/* Whether there is time; sets the end of it. */
+/* Whether there is time left; sets patience->until. */
 static bool has_time(double until, struct patience *patience) {
   patience->until = until;
   return !child_stopped() && (!until || clock_wall() < until);
@@ -334,9 +340,9 @@ static canvas_status build_file(canvas_context *ctx, const struct compiler *c,
   return status;
 }
 
-/* ---- objects for the linker -------------------------------------------------------------------- */
+/* ---- objects for the linker ------------------------------------------------------------------ */
 
-/* The file that is compiled, and the key: what it was compiled with is its first line. */
+/* The first line of a file, which makes compiler and kind part of the key. */
 static void put_first_line(const struct compiler *c, const char *what, bool threads,
                            struct buf *out) {
   buf_printf(out, "/* %s, machine %016llx, %s */\n", c->text, (unsigned long long)c->machine, what);
@@ -391,7 +397,7 @@ canvas_status compiler_work(canvas_context *ctx, const struct compiler *c, char 
   return cache_work(ctx, c->cache, out);
 }
 
-/* The text that is compiled, and behind its end, where no compiler reads it, those of the objects. */
+/* The text to compile, followed by the texts of the objects, which the preprocessor skips. */
 static void put_linked_key(const struct compiler *c, const struct linked *what, struct buf *out) {
   put_first_line(c, "a network", what->threads, out);
   buf_puts(out, what->text);
@@ -419,9 +425,9 @@ char *compiler_find_linked(const struct compiler *c, const struct linked *what) 
   return path;
 }
 
-/* ---- many ------------------------------------------------------------------------------------ */
+/* ---- many sources ---------------------------------------------------------------------------- */
 
-/* How many sources from the first on go into one file: all that have a name of their own. */
+/* Number of leading sources that share a file: their names must differ. */
 static int take_group(const struct source *sources, int count, int together) {
   int n = 1;
   for (; n < count && n < together; n++) {
@@ -486,14 +492,14 @@ void objects_free(struct object *objects, int count) {
   }
 }
 
-/* ---- which compiler, and what it can do -------------------------------------------------------- */
+/* ---- which compiler, and what it can do ------------------------------------------------------ */
 
-/* Of this machine's processor, as far as a compiler's -march=native can see it. */
+/* Hash of the processor as -march=native sees it. */
 static uint64_t hash_machine(void) {
   struct buf text = {0};
   uint64_t h = UINT64_C(0xCBF29CE484222325);
   if (file_read("/proc/cpuinfo", 1 << 20, &text) && text.text) {
-    char *rest, *end = strstr(text.text, "\n\n"); /* the first processor */
+    char *rest, *end = strstr(text.text, "\n\n"); /* keeps the first processor */
     if (end) *end = '\0';
     for (char *line = strtok_r(text.text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
       static const char *const kept[] = {"model name", "flags", "Features", "CPU part", NULL};
@@ -506,19 +512,19 @@ static uint64_t hash_machine(void) {
   return h;
 }
 
-/* The first line of what --version says; nothing in it may end a C comment. */
-static void keep_version(struct compiler *c, const char *said) {
-  size_t length = strcspn(said, "\n");
+/* Keeps the first line of --version without characters that could end a C comment. */
+static void keep_version(struct compiler *c, const char *output) {
+  size_t length = strcspn(output, "\n");
   if (length >= sizeof c->version) length = sizeof c->version - 1;
-  memcpy(c->version, said, length);
+  memcpy(c->version, output, length);
   c->version[length] = '\0';
   for (char *p = c->version; *p; p++)
     if (*p == '*' || *p == '\\' || *p == '?') *p = '_';
 }
 
-static const char *const *rows_of_flags(const char *said, bool quick) {
-  if (strstr(said, "clang")) return quick ? quick_clang_flags : clang_flags;
-  if (strstr(said, "Free Software Foundation")) return gcc_flags;
+static const char *const *rows_of_flags(const char *output, bool quick) {
+  if (strstr(output, "clang")) return quick ? quick_clang_flags : clang_flags;
+  if (strstr(output, "Free Software Foundation")) return gcc_flags;
   return other_flags;
 }
 
@@ -531,7 +537,7 @@ static void write_text(struct compiler *c) {
     if (*p == '*') *p = '_';
 }
 
-/* A row of flags for the target; false where it is for any and a target was named. */
+/* Sets a row of flags for the target; false: the row has no -march, but a target was named. */
 static bool set_flags(struct compiler *c, const char *row, const char *target) {
   static const char native[] = "-march=native";
   const char *at = strstr(row, native);
@@ -542,8 +548,8 @@ static bool set_flags(struct compiler *c, const char *row, const char *target) {
   return true;
 }
 
-/* Sets the first row of flags with which a small file compiles. *works: there is one, else `why`. A
- * compiler that hangs is not asked again. */
+/* Sets the first row of flags with which a small file compiles. *works: there is one, else `why`.
+ * Stops at the first hang. */
 static canvas_status try_flags(canvas_context *ctx, struct compiler *c, const char *const *rows,
                                const char *target, bool *works, char *why, size_t size) {
   static const struct source trial = {
@@ -573,8 +579,8 @@ static bool is_file(const char *path, size_t length) {
   return is;
 }
 
-/* The length of a command's first word: up to the first blank, or, where these words are the path of a
- * file, up to a later one. */
+/* Length of a command's first word: up to the first blank, or to a later one if that gives the path
+ * of a file. */
 static size_t program_length(const char *command) {
   size_t first = strcspn(command, blanks), length = first;
   while (!memchr(command, '/', length) || !is_file(command, length)) {
@@ -585,14 +591,14 @@ static size_t program_length(const char *command) {
   return length;
 }
 
-/* Asks one command who it is and what it can. */
+/* Finds version and flags of one command. */
 static canvas_status try_command(canvas_context *ctx, struct compiler *c, const char *command,
                                  const char *target, bool *works, char *why, size_t size) {
   struct child_end end;
   mem_free(c->command);
   command += strspn(command, blanks);
   size_t length = program_length(command);
-  /* A path, as opposed to a name that is looked for. */
+  /* a path, not a name to search for */
   bool path = memchr(command, '/', length) != NULL;
   c->command = path ? path_absolute(command) : mem_strdup(command);
   c->program = strlen(c->command) - strlen(command) + length;
@@ -603,8 +609,8 @@ static canvas_status try_command(canvas_context *ctx, struct compiler *c, const 
     explain_end(c->command, &end, why, size);
     return CANVAS_OK;
   }
-  keep_version(c, end.said);
-  return try_flags(ctx, c, rows_of_flags(end.said, c->quick), target, works, why, size);
+  keep_version(c, end.output);
+  return try_flags(ctx, c, rows_of_flags(end.output, c->quick), target, works, why, size);
 }
 
 static canvas_status choose(canvas_context *ctx, struct compiler *c, const char *command,
@@ -625,7 +631,7 @@ static canvas_status choose(canvas_context *ctx, struct compiler *c, const char 
   for (int i = 0; i < 3 && !works; i++)
     TRY(try_command(ctx, c, known[i], target, &works, why, sizeof why));
   if (works) return CANVAS_OK;
-  TRY(cache_has_room(ctx, c->cache)); /* that would be no fault of theirs */
+  TRY(cache_has_room(ctx, c->cache)); /* a full cache is not the compilers' fault */
   return fail(ctx, CANVAS_IO,
               "no C compiler works, of cc, gcc and clang: %.600s; install gcc or clang, or say in "
               "CANVAS_CC which to use",

@@ -1,4 +1,4 @@
-/* What a program's outputs have to be. See expected.h. */
+/* Computes expected outputs and compares a candidate's with them. See expected.h. */
 #include "run/expected.h"
 
 #include <float.h>
@@ -14,25 +14,26 @@
 #include "run/places.h"
 #include "run/reference.h"
 
-#define BYTES_MOST     ((size_t)4 << 30)  /* of all tensors of a program */
-#define REFERENCE_MOST ((int64_t)3 << 30) /* bytes of all tensors of a reference */
-#define SPOT           0.5                /* seconds */
-#define BEHIND_INPUT   ((size_t)2048)     /* bytes of the page behind one where it is timed, ... */
+#define BYTES_MOST     ((size_t)4 << 30)  /* limit of bytes of a program's inputs and outputs */
+#define REFERENCE_MOST ((int64_t)3 << 30) /* limit of bytes of a reference's tensors */
+#define SPOT           0.5                /* seconds of the interpreter before a reference */
+#define BEHIND_INPUT   ((size_t)2048)     /* bytes to the end of the page of a timed input */
 #define BEHIND_OUTPUT \
-  ((size_t)1024) /* ... others than of inputs, whose addresses code may take for theirs */
+  ((size_t)1024) /* bytes for a timed output: another address modulo 4096 than inputs, against false
+                    store-to-load conflicts */
 enum { WHOLE = 1 << 16, SAMPLES = 4096, SECONDS = 30 };
 
 /* ---- inputs ---------------------------------------------------------------------------------- */
 
-/* Weights that nothing packs lie where whoever made them put them: seldom in large pages, in which code that streams
- * through them would be a quarter faster than it is in a network. */
+/* Allocates an input. Unpacked weights seldom lie in large pages, where streaming code would run a
+ * quarter faster than in a network. */
 static bool new_input(const struct program *p, int tensor, struct block *b) {
   const struct program_tensor *t = &p->tensors.data[tensor];
   size_t size = (size_t)program_elements(p, tensor) * dtype_bytes(t->dtype);
   return t->constant ? block_new_small(b, size) : block_new(b, size, false);
 }
 
-/* The values as stored, for the code in `b` and for the interpreter. */
+/* Fills an input, rounded to its data type: in `b` for the code, as doubles for the interpreter. */
 static double *fill_input(const struct program *p, int input, uint64_t seed, struct block *b) {
   int tensor = p->inputs.data[input];
   enum program_dtype dtype = p->tensors.data[tensor].dtype;
@@ -50,7 +51,7 @@ static double *fill_input(const struct program *p, int input, uint64_t seed, str
   return values;
 }
 
-/* ---- their values ---------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 struct oracle {
   canvas_context *ctx;
@@ -59,10 +60,10 @@ struct oracle {
   const double *const *inputs;
   struct rounding rounding;
   struct interpreter *interpreter;
-  double end; /* of clock_wall, for one element that takes all the time there is */
+  double end; /* clock_wall time at which even a single element is stopped */
 };
 
-/* Value and bound of each place, until `count` are known, the time is up or a limit is reached. */
+/* Evaluates value and bound of places until `count` are known, or until a time or other limit. */
 static canvas_status evaluate(struct oracle *q, int output, struct expected_output *o,
                               int64_t count, double until) {
   int value = q->rounding.value[output], error = q->rounding.error[output];
@@ -82,7 +83,7 @@ static canvas_status no_memory(canvas_context *ctx, const struct program *p) {
   return fail(ctx, CANVAS_IO, "there is no memory for the tensors of program '%.40s'", p->name);
 }
 
-/* Elements that the interpreter is to evaluate. */
+/* Number of elements for the interpreter. */
 static int64_t wanted_count(const struct oracle *q, const struct expected_output *o) {
   return o->elements <= q->options->whole ? o->elements : q->options->samples;
 }
@@ -103,7 +104,7 @@ static canvas_status open_output(struct oracle *q, struct expected_output *o) {
   return CANVAS_OK;
 }
 
-/* All outputs, each with its share of the seconds. */
+/* Evaluates all outputs, each with an equal share of the seconds. */
 static canvas_status evaluate_all(struct oracle *q, struct expected *e, double seconds) {
   double start = clock_wall();
   for (int i = 0; i < e->outputs; i++)
@@ -118,7 +119,8 @@ static bool near(double a, double b, double most) {
   return a == b || (isnan(a) && isnan(b)) || fabs(a - b) <= most;
 }
 
-/* In fp64 the interpreter's own rounding is all of the bound; of one for fp32 it is next to nothing. */
+/* Allowed share of the bound. For fp64 the interpreter's rounding is the whole bound, for fp32 it
+ * is negligible. */
 static double agreement(const struct program *p) {
   for (int i = 0; i < p->tensors.count; i++)
     if (p->tensors.data[i].dtype == PROGRAM_F64) return 1;
@@ -142,7 +144,7 @@ static canvas_status agrees(const struct oracle *q, const struct expected_output
   return CANVAS_OK;
 }
 
-/* What is known of the output from now on. */
+/* Takes over the values and bounds of the reference. */
 static void adopt(struct expected_output *o, const struct block *known) {
   block_free(&o->known);
   o->known = *known;
@@ -183,7 +185,7 @@ static bool all_known(const struct expected *e) {
   return true;
 }
 
-/* The interpreter first, then a reference, or else the interpreter to the end. */
+/* Interprets for a moment, then uses a reference, or else the interpreter to the end. */
 static canvas_status find_values(struct oracle *q, struct expected *e) {
   double seconds = q->options->seconds, spot = fmin(seconds, q->options->spot);
   for (int i = 0; i < e->outputs; i++) TRY(open_output(q, &e->output[i]));
@@ -206,7 +208,7 @@ static void describe_output(const struct program *p, int output, struct expected
 }
 
 static canvas_status check_size(canvas_context *ctx, const struct program *p, size_t *bytes) {
-  double all = 0; /* a tensor may have 2^40 elements */
+  double all = 0; /* double, since a tensor may have 2^40 elements */
   for (int i = 0; i < p->tensors.count; i++) {
     const struct program_tensor *t = &p->tensors.data[i];
     bool given = t->is_input;
@@ -247,7 +249,7 @@ static void outputs_free(struct expected_output *outputs, int count) {
   mem_free(outputs);
 }
 
-/* Value and bound of the program as it was given. */
+/* Value and bound of the original program. */
 static canvas_status given_element(struct oracle *q, int output, const struct expected_output *o,
                                    int64_t at, double *want, double *bound) {
   int error = q->rounding.error[output];
@@ -261,7 +263,7 @@ static canvas_status given_element(struct oracle *q, int output, const struct ex
   return error < 0 ? CANVAS_OK : interpreter_elements(q->interpreter, error, 1, &at, bound);
 }
 
-/* The outputs of what program_with_winograd made become those of the program, with both bounds. */
+/* Replaces values of the Winograd program by those of the original; adds the bounds. */
 static canvas_status widen(struct oracle *q, const struct expected *e,
                            struct expected_output *wide) {
   for (int i = 0; i < e->outputs; i++) {
@@ -400,7 +402,8 @@ void expected_take_timed(const struct expected *e) {
   }
 }
 
-/* "Y[0, 3, 5]" */
+/* Writes "Y[0, 3, 5]". got - want| / bound, 0 if they are equal; => |got - want| / bound; 0 if
+ * equal, wrong beyond 1. If fp32 overflows, infinity is right. A NaN must be a NaN. */
 static const char *place_text(const struct expected_output *o, int64_t flat, char *text,
                               size_t size) {
   int64_t at[PROGRAM_AXES];
@@ -425,26 +428,27 @@ static bool check_zones(const struct expected_output *o, struct verdict *v) {
   return false;
 }
 
-/* |got - want| / bound, 0 if they are equal; beyond 1 it is wrong. Where fp32 ends, infinite is right; a nan
- * has to be one. */
+/* |got - want| / bound, 0 if they are equal; beyond 1 it is wrong. Where fp32 ends, infinite is
+ * right; a nan has to be one. */
 static double miss(enum program_dtype dtype, double got, double want, double bound) {
   if (got == want || (isnan(got) && isnan(want))) return 0;
   double most = dtype == PROGRAM_F64 ? DBL_MAX : (double)FLT_MAX;
   if (isinf(got) && fabs(want) + bound >= most && (got > 0) == (want > 0)) return 1;
   double ratio = fabs(got - want) / (bound + ROUNDING_LEAST);
-  return ratio <= HUGE_VAL ? ratio : HUGE_VAL; /* of a nan, too */
+  return ratio <= HUGE_VAL ? ratio : HUGE_VAL; /* also for a NaN */
 }
 
 struct tally {
-  int64_t first, wrong; /* the first wrong element of `known`, and how many there are */
+  int64_t first, wrong; /* first wrong index of known elements; number of wrong ones */
 };
 
 static int64_t place_of(const struct expected_output *o, int64_t known) {
   return o->at ? o->at[known] : known;
 }
 
-/* Without a bound only a nan tells right from wrong, and the same infinity is right. */
-static bool says_something(double got, double want, double bound) {
+/* Whether the element can be judged. With an infinite bound only an expected NaN or the same
+ * infinity can. */
+static bool can_be_judged(double got, double want, double bound) {
   if (isinf(bound)) return isnan(want) || (isinf(want) && got == want);
   return !isnan(bound) || !isfinite(want);
 }
@@ -454,7 +458,7 @@ static struct tally compare_output(const struct expected_output *o, struct verdi
   for (int64_t i = 0; i < o->count; i++) {
     double got = element_get(o->dtype, o->memory.data, place_of(o, i));
     double want = o->want[i], bound = o->bound[i];
-    if (!says_something(got, want, bound)) continue;
+    if (!can_be_judged(got, want, bound)) continue;
     double ratio = miss(o->dtype, got, want, bound);
     v->compared++;
     v->worst = fmax(v->worst, ratio);
@@ -464,8 +468,8 @@ static struct tally compare_output(const struct expected_output *o, struct verdi
   return t;
 }
 
-static void tell_wrong(const struct expected_output *o, struct tally t, int pattern,
-                       struct verdict *v) {
+static void report_wrong(const struct expected_output *o, struct tally t, int pattern,
+                         struct verdict *v) {
   char place[256];
   int64_t at = place_of(o, t.first);
   double got = element_get(o->dtype, o->memory.data, at);
@@ -486,7 +490,7 @@ void expected_compare(const struct expected *e, int pattern, bool winograd, stru
     if (!check_zones(o, v)) return;
     struct tally t = compare_output(o, v);
     if (!t.wrong) continue;
-    tell_wrong(o, t, pattern, v);
+    report_wrong(o, t, pattern, v);
     return;
   }
   if (!v->compared)

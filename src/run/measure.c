@@ -1,4 +1,4 @@
-/* Candidates in a child. See measure.h. */
+/* Checks and times candidates in a child process. See measure.h. */
 #include "run/measure.h"
 
 #include <dlfcn.h>
@@ -24,70 +24,70 @@
 #include "run/sealed.h"
 
 enum { SECONDS = 10, TIMING = 1, REPEATS = 30, REPEATS_LEAST = 5, REPEATS_MOST = 1000 };
-/* Of the best: so slow that five samples are enough, or one. */
+/* Times over the best: above SLOW five samples are enough, above HOPELESS one. */
 static const double SLOW = 1.25, HOPELESS = 2;
-static const double LONG = 20e-3; /* seconds of a run that needs no other before it */
+static const double LONG = 20e-3; /* seconds of a run from which no warm-up is needed */
 enum { CALLS_MOST = 1 << 20 };
-enum { OPENMP_FILE = 4096 };   /* bytes that libomp may write while it is loaded */
-enum { BEHIND_PACKED = 1536 }; /* bytes of the page behind what is prepared, where it is timed */
-#define MEMORY ((int64_t)1 << 30)
-#define THREAD_MEMORY \
-  ((int64_t)256 << 20) /* addresses for a thread's stack and its part of the heap */
-#define SAMPLE 20e-6   /* seconds: below that the clock itself is seen */
-#define TURN   1e-3    /* ... of one turn, after as many in which the caches fill again */
+enum { OPENMP_FILE = 4096 };   /* bytes that libomp may write while being loaded */
+enum { BEHIND_PACKED = 1536 }; /* bytes to the end of the page of timed packed weights */
+#define MEMORY        ((int64_t)1 << 30)
+#define THREAD_MEMORY ((int64_t)256 << 20) /* bytes of addresses for a thread's stack and heap */
+#define SAMPLE        20e-6                /* seconds of a sample; shorter ones measure the clock */
+#define ROUND         1e-3 /* seconds of one timing round, after as many to refill the caches */
 
 enum stage { STAGE_LOAD, STAGE_FIRST, STAGE_SECOND, STAGE_TIMED, STAGES };
 
-/* What the child answers about a candidate, in shared memory. It is believed if `seal` fits the rest. */
-struct answer {
-  uint64_t token; /* the parent's, of this child alone */
-  int stage;      /* how far it came */
+/* A child's result for a candidate, in shared memory; valid if `seal` matches. */
+struct result {
+  uint64_t token; /* chosen by the parent for this child */
+  int stage;      /* stage reached */
   struct verdict verdict;
   uint64_t seal;
 };
 
-struct answers {
-  volatile int at;   /* the candidate that the child is at; all of them: the turns */
-  volatile int turn; /* the candidate whose turn it is; -1 */
-  struct answer of[];
+struct results {
+  volatile int at;      /* current candidate; `count`: interleaved rounds */
+  volatile int running; /* candidate of the current round; -1: none */
+  struct result of[];
 };
 
-/* A candidate that waits for its turn, in the child. */
+/* A candidate kept in the child for interleaved rounds. */
 struct waiting {
   int (*call)(void *const *pointers);
   void **pointers;
-  double seconds; /* of a run */
+  double seconds; /* seconds of a run */
 };
 
-/* All candidates; in the child, that which it is at. */
+/* All candidates and, in the child, the current one. */
 struct trial {
   const struct expected *e;
   const struct measure_item *items;
-  int count, from; /* the child serves [from, count) */
+  int count, from; /* the child judges [from, count) */
   struct measure_limits limits;
-  struct answers *answers;
+  struct results *results;
   uint64_t token;
 
-  int *file; /* of each item, as it was opened and checked; -1: it is gone or damaged */
-  struct held_file *held;   /* the same, each once */
-  struct child_files files; /* all of them */
+  int *file;                /* by item: checked descriptor of its object; -1: missing or damaged */
+  struct held_file *held;   /* the same descriptors, each once */
+  struct child_files files; /* all descriptors */
 
   const struct measure_item *item;
-  double used; /* processor seconds of the process before the item */
-  struct answer *answer;
-  struct block packed, packed_timed; /* what it prepares; and where it is timed */
-  void *object;                      /* that was loaded */
+  double used; /* processor seconds of the process before this item */
+  struct result *result;
+  struct block packed, packed_timed; /* its packed weights; a copy for timing */
+  void *object;                      /* loaded object */
   int (*call)(void *const *pointers);
-  void (*free_workspace)(void); /* NULL: the code keeps no memory between calls */
-  void (*set_threads)(int);     /* of OpenMP; NULL: the code has no parallel loop */
-  void **pointers;              /* inputs, then outputs */
-  const struct block **blocks;  /* room for as many */
-  unsigned char **first;        /* what the first run made of each output */
-  struct waiting *waiting;      /* by item; `call` NULL: it was wrong; NULL: there are no turns */
-  double *times;                /* of turns, as limits.times, in memory that the parent shares */
+  void (*free_workspace)(void); /* NULL: no memory is kept between calls */
+  void (*set_threads)(int);     /* omp_set_num_threads; NULL: no parallel loop */
+  void **pointers;              /* arguments: inputs, then outputs */
+  const struct block **blocks;  /* blocks of the arguments */
+  unsigned char **first;        /* outputs of the first run */
+  struct waiting *waiting;      /* by item: kept candidate, `call` NULL if it failed; NULL: no
+                                   rounds */
+  double *times;                /* seconds of rounds, as limits.times, in shared memory */
 };
 
-static uint64_t seal_of(const struct answer *a, uint64_t token) {
+static uint64_t seal_of(const struct result *a, uint64_t token) {
   const unsigned char *bytes = (const unsigned char *)&a->verdict;
   uint64_t h = token ^ UINT64_C(0xCBF29CE484222325);
   for (size_t i = 0; i < sizeof a->verdict; i++) h = (h ^ bytes[i]) * UINT64_C(0x100000001B3);
@@ -102,9 +102,9 @@ void measure_best(struct measure_limits *limits, const struct verdict *verdict) 
 
 /* ---- in the child ---------------------------------------------------------------------------- */
 
-/* What is not written first holds zeros by luck only: until the next call, `byte` stands in all that
- * malloc gives, and now in the stack below; as a number of any type it is huge. 0: as it comes.
- * Inlined, it would spoil its caller's frame only. */
+/* Fills the stack below and, until the next call, all memory from malloc with `byte`, a huge number
+ * in every type: uninitialised memory must not look like zeros. 0: off. Not inlined, since it must
+ * not touch its caller's frame. */
 #if defined(__GNUC__)
 __attribute__((noinline, no_sanitize_address))
 #endif
@@ -116,7 +116,7 @@ static void spoil_memory(int byte) {
 #endif
 }
 
-/* While it is loaded a candidate may write a small file, afterwards none. */
+/* A candidate may write a small file while being loaded, none afterwards. */
 static void limit_files(int64_t bytes) {
   const struct rlimit both = {(rlim_t)bytes, OPENMP_FILE};
   setrlimit(RLIMIT_FSIZE, &both);
@@ -140,12 +140,12 @@ static bool load(struct trial *t, struct verdict *v) {
   snprintf(name, sizeof name, "%s_free_workspace", t->item->function);
   *(void **)&t->free_workspace = dlsym(object, name);
   *(void **)&t->set_threads = dlsym(object, "omp_set_num_threads");
-  if (t->set_threads) t->set_threads(1); /* where a runtime was there before us */
+  if (t->set_threads) t->set_threads(1); /* if the runtime was already loaded */
   limit_files(0);
   return t->call != NULL;
 }
 
-/* What NAME takes: inputs, what was prepared, outputs. */
+/* Arguments of NAME: inputs, packed weights, outputs. */
 static int blocks_of(const struct trial *t, bool timed, const struct block **out) {
   const struct measure_prepare *p = t->item->prepare;
   const struct block *inputs = timed ? t->e->timed : t->e->input;
@@ -163,7 +163,7 @@ static void set_pointers(struct trial *t, bool timed) {
   for (int i = 0; i < count; i++) t->pointers[i] = t->blocks[i]->data;
 }
 
-/* NAME_prepare fills its memory, once; from then on that can only be read. */
+/* Runs NAME_prepare once; its result is then read-only. */
 static bool prepare(struct trial *t, struct verdict *v) {
   const struct measure_prepare *p = t->item->prepare;
   char name[256];
@@ -193,10 +193,10 @@ static bool prepare(struct trial *t, struct verdict *v) {
   return true;
 }
 
-/* One run over a pattern of poison; false if the function says it failed. */
+/* One run over poisoned outputs; false: the function reports an error. */
 static bool run_once(struct trial *t, int pattern, struct verdict *v) {
   expected_poison(t->e, pattern);
-  if (t->free_workspace) t->free_workspace(); /* the next one is of poison */
+  if (t->free_workspace) t->free_workspace(); /* the next run allocates poisoned memory */
   errno = 0;
   int status = t->call(t->pointers);
   if (status == 1)
@@ -218,7 +218,7 @@ static int keep_first(struct trial *t) {
   return 0;
 }
 
-/* Seconds of one run, from `calls` of them; each on other memory where there is a `cold`. */
+/* Seconds of one run, averaged over `calls`; with `cold`, each on other memory. */
 static double sample(const struct trial *t, struct cold *cold, int calls) {
   double start = clock_of(t);
   for (int i = 0; i < calls; i++) {
@@ -233,7 +233,7 @@ static int ascending(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Between two samples where the place is between them. */
+/* The quantile, interpolated between samples. */
 static double quantile(const double *sorted, int count, double part) {
   double at = part * (count - 1);
   int below = (int)at;
@@ -247,7 +247,7 @@ static int choose_repeats(const struct measure_limits *l, double one) {
   return most > l->repeats ? l->repeats : most < least ? least : (int)most;
 }
 
-/* After so many samples, of which this is the fastest. */
+/* Whether a candidate is clearly slower than the best after that many samples. */
 static bool is_slow(const struct measure_limits *l, int samples, double fastest) {
   if (!l->early || !(l->best > 0)) return false;
   return fastest > (samples < REPEATS_LEAST ? HOPELESS : SLOW) * l->best;
@@ -259,13 +259,13 @@ static double processor_time(void) {
   return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* When samples began. */
+/* Start of the samples. */
 struct since {
-  double clock, used; /* clock_wall, and processor_time */
+  double clock, used; /* seconds of clock_wall and of processor_time */
 };
 
-/* Is there time for one more of those that took so long until now? A slow one is known by the samples
- * that it had, not killed. */
+/* Whether there is time for another sample, so that a slow candidate keeps its samples instead of
+ * being killed. */
 static bool has_time(const struct trial *t, struct since since, int samples) {
   double now = clock_wall(), used = processor_time();
   bool late = t->limits.until && now + 1.5 * (now - since.clock) / samples >= t->limits.until;
@@ -273,13 +273,13 @@ static bool has_time(const struct trial *t, struct since since, int samples) {
                       t->used + t->limits.seconds * t->limits.threads;
 }
 
-/* Calls of which a sample is, where one takes so long. */
+/* Calls per sample, given the seconds of one. */
 static int choose_calls(double one) {
   return one < SAMPLE ? (int)fmin(CALLS_MOST, ceil(SAMPLE / fmax(one, 1e-9))) : 1;
 }
 
-/* Seconds of a run, and how many of them are a sample: the first touches memory that it has not had before, and
- * a sample of few calls is mostly the clock's, so both are looked at until a sample is long enough. */
+/* Seconds of a run and calls per sample. The first call touches new memory, and a sample of few
+ * calls measures the clock, so both are repeated until a sample is long enough. */
 static double choose_sample(const struct trial *t, struct cold *cold, double once, int *calls) {
   double one = once;
   bool again = true;
@@ -294,12 +294,12 @@ static double choose_sample(const struct trial *t, struct cold *cold, double onc
   return one;
 }
 
-/* Sorted; how many. */
+/* Takes samples and sorts them; returns their number. */
 static int take_samples(const struct trial *t, struct cold *cold, double *times,
                         struct verdict *v) {
   const struct since since = {clock_wall(), processor_time()};
-  double once = sample(t, cold, 1); /* thrown away but for the choice, */
-  bool warm = !cold && once > LONG; /* unless the two runs that were checked are enough before it */
+  double once = sample(t, cold, 1); /* used only to choose the number of calls, */
+  bool warm = !cold && once > LONG; /* unless the two checked runs were warm-up enough */
   int calls = 1;
   double fastest = warm ? once : choose_sample(t, cold, once, &calls);
   int most = choose_repeats(&t->limits, fastest * calls), count = 0;
@@ -316,7 +316,7 @@ static int take_samples(const struct trial *t, struct cold *cold, double *times,
   return count;
 }
 
-/* Where there is no memory for that many copies there is no such time. */
+/* Times calls on cold memory; skipped if there is no memory for the copies. */
 static void take_cold(struct trial *t, struct verdict *v) {
   double times[REPEATS_MOST];
   struct cold cold;
@@ -335,23 +335,23 @@ static void take_time(struct trial *t, struct verdict *v) {
   v->upper = quantile(times, v->repeats, 0.75);
 }
 
-/* The pipeline; each step needs the one before. */
+/* All steps for one candidate; each needs the one before. */
 static void judge(struct trial *t, struct verdict *v) {
   set_pointers(t, false);
   if (!load(t, v)) return;
-  t->answer->stage = STAGE_FIRST;
+  t->result->stage = STAGE_FIRST;
   spoil_memory(0x7F);
   if (!prepare(t, v) || !run_once(t, 0, v)) return;
   expected_compare(t->e, 0, t->item->winograd, v);
   if (v->failure) return;
   keep_first(t);
-  t->answer->stage = STAGE_SECOND;
+  t->result->stage = STAGE_SECOND;
   if (t->set_threads) t->set_threads(t->limits.threads);
   spoil_memory(0xFE);
   if (!run_once(t, 1, v)) return;
   expected_repeat(t->e, t->first, v);
   if (v->failure) return;
-  t->answer->stage = STAGE_TIMED;
+  t->result->stage = STAGE_TIMED;
   spoil_memory(0);
   set_pointers(t, true);
   take_time(t, v);
@@ -360,12 +360,12 @@ static void judge(struct trial *t, struct verdict *v) {
   take_cold(t, v);
 }
 
-/* ---- turns ----------------------------------------------------------------------------------- */
+/* ---- interleaved rounds ---------------------------------------------------------------------- */
 
-/* In place of a time. */
-static const double TURN_FAILED = -1, TURN_WRONG = -2;
+/* Values in place of a time. */
+static const double ROUND_FAILED = -1, ROUND_WRONG = -2;
 
-/* Keeps what it takes to run the candidate again. */
+/* Keeps what is needed to run the candidate again. */
 static void keep_waiting(const struct trial *t, int i, const struct verdict *v) {
   size_t size = (size_t)(t->e->inputs + t->e->outputs + 2) * sizeof *t->pointers;
   t->waiting[i] = (struct waiting){v->failure ? NULL : t->call, mem_alloc(size), v->median};
@@ -379,42 +379,43 @@ static double run_calls(const struct trial *t, const struct waiting *w, int call
   return (clock_of(t) - start) / calls;
 }
 
-static void take_turn(const struct trial *t, int i, int round, bool last) {
+static void run_in_round(const struct trial *t, int i, int round, bool last) {
   const struct waiting *w = &t->waiting[i];
-  int calls = w->seconds < TURN ? (int)fmin(CALLS_MOST, ceil(TURN / fmax(w->seconds, 1e-9))) : 1;
+  int calls = w->seconds < ROUND ? (int)fmin(CALLS_MOST, ceil(ROUND / fmax(w->seconds, 1e-9))) : 1;
   if (!w->call) return;
-  t->answers->turn = i;
+  t->results->running = i;
   if (w->seconds < LONG) run_calls(t, w, calls);
   double time = run_calls(t, w, calls);
-  t->times[i * t->limits.turns + round] = isnan(time) ? TURN_FAILED : time;
+  t->times[i * t->limits.rounds + round] = isnan(time) ? ROUND_FAILED : time;
   if (!last) return;
   struct verdict v = {.failure = FAILED_NOT};
   expected_take_timed(t->e);
   expected_compare(t->e, 0, t->items[i].winograd, &v);
-  if (v.failure) t->times[i * t->limits.turns + round] = TURN_WRONG;
+  if (v.failure) t->times[i * t->limits.rounds + round] = ROUND_WRONG;
 }
 
-/* Whether as many rounds that take so long are over in time. */
+/* Whether another round of `each` seconds fits into the time limit. */
 static bool in_time(const struct trial *t, int rounds, double each) {
-  double until = t->limits.turns_until;
-  return rounds <= t->limits.turns_least || until <= 0 || clock_wall() + each <= until;
+  double until = t->limits.rounds_until;
+  return rounds <= t->limits.rounds_least || until <= 0 || clock_wall() + each <= until;
 }
 
-/* The one that was first in a round is last in the next. */
-static void take_turns(const struct trial *t) {
+/* Runs all rounds. Every second round runs in reverse order. */
+static void run_rounds(const struct trial *t) {
   double each = 0;
-  bool more = t->limits.turns > 0;
-  t->answers->at = t->count;
+  bool more = t->limits.rounds > 0;
+  t->results->at = t->count;
   for (int i = 0; i < t->count; i++)
     if (t->waiting[i].call) each += t->waiting[i].seconds * (t->waiting[i].seconds < LONG ? 2 : 1);
   more = more && in_time(t, 1, each);
   for (int round = 0; more; round++) {
     double began = clock_wall();
-    more = round + 1 < t->limits.turns && in_time(t, round + 2, 2 * each);
-    for (int i = 0; i < t->count; i++) take_turn(t, round % 2 ? t->count - 1 - i : i, round, !more);
+    more = round + 1 < t->limits.rounds && in_time(t, round + 2, 2 * each);
+    for (int i = 0; i < t->count; i++)
+      run_in_round(t, round % 2 ? t->count - 1 - i : i, round, !more);
     each = clock_wall() - began;
   }
-  t->answers->turn = -1;
+  t->results->running = -1;
 }
 
 static bool serve(struct trial *t, int i) {
@@ -422,8 +423,8 @@ static bool serve(struct trial *t, int i) {
   t->item = &t->items[i];
   t->used = processor_time();
   t->free_workspace = NULL;
-  t->answer = &t->answers->of[i];
-  t->answers->at = i;
+  t->result = &t->results->of[i];
+  t->results->at = i;
   judge(t, &v);
   if (t->waiting) {
     keep_waiting(t, i, &v);
@@ -434,9 +435,9 @@ static bool serve(struct trial *t, int i) {
     block_free(&t->packed);
   }
   measure_best(&t->limits, &v);
-  t->answer->verdict = v;
-  t->answer->token = t->token;
-  t->answer->seal = seal_of(t->answer, t->token);
+  t->result->verdict = v;
+  t->result->token = t->token;
+  t->result->seal = seal_of(t->result, t->token);
   return !v.failure;
 }
 
@@ -444,9 +445,9 @@ static int work(void *data) {
   struct trial *t = data;
   int i = t->from;
   expected_seal(t->e);
-  if (t->limits.turns && !t->from) t->waiting = mem_alloc((size_t)t->count * sizeof *t->waiting);
+  if (t->limits.rounds && !t->from) t->waiting = mem_alloc((size_t)t->count * sizeof *t->waiting);
   while (i < t->count && serve(t, i)) i++;
-  if (t->waiting && i == t->count) take_turns(t);
+  if (t->waiting && i == t->count) run_rounds(t);
   return 0;
 }
 
@@ -458,27 +459,27 @@ static const char *stage_words(int stage) {
   return stage >= 0 && stage < STAGES ? words[stage] : "";
 }
 
-/* By how a child ended. */
+/* By enum child_how. */
 static const enum failure failures_of[] = {FAILED_CRASH, FAILED_CRASH, FAILED_TIMEOUT,
                                            FAILED_MEMORY};
 
-static bool believable(const struct answer *a, uint64_t token) {
+static bool believable(const struct result *a, uint64_t token) {
   const struct verdict *v = &a->verdict;
   return a->token == token && a->seal == seal_of(a, token) && (int)v->failure >= 0 &&
          v->failure < FAILURES && memchr(v->message, '\0', sizeof v->message);
 }
 
-/* What the child says about a candidate that it came to the end of. */
-static bool answered(const struct trial *t, const struct child_end *end, int i) {
-  bool left = t->answers->at > i || end->how == CHILD_EXITED;
-  return left && believable(&t->answers->of[i], t->token);
+/* Whether the child has a valid result for a candidate that it finished. */
+static bool has_verdict(const struct trial *t, const struct child_end *end, int i) {
+  bool left = t->results->at > i || end->how == CHILD_EXITED;
+  return left && believable(&t->results->of[i], t->token);
 }
 
-/* How the child ended says what no answer can. */
+/* A verdict from the way in which the child ended. */
 static void conclude(const struct trial *t, const struct child_limits *limits,
                      const struct child_end *end, struct verdict *out) {
   char how[256];
-  int stage = t->answers->of[t->from].stage;
+  int stage = t->results->of[t->from].stage;
   *out = (struct verdict){.failure = FAILED_NOT};
   child_describe(end, limits, how, sizeof how);
   verdict_fail(out, stage == STAGE_LOAD ? FAILED_LOAD : failures_of[end->how], "it %s%s", how,
@@ -494,13 +495,13 @@ static void fill_limits(struct measure_limits *l) {
   if (l->threads <= 0) l->threads = 1;
 }
 
-/* What the child said about those that it served, up to the first that failed after others: that one
- * comes first in the next child. */
-static void take_answers(struct trial *t, const struct child_limits *limits,
+/* Takes the child's results up to the first failure that is not its first candidate: that one is
+ * judged again first in the next child. */
+static void take_results(struct trial *t, const struct child_limits *limits,
                          const struct child_end *end, struct verdict *verdicts) {
   int first = t->from;
-  for (; t->from < t->count && answered(t, end, t->from); t->from++) {
-    const struct verdict *v = &t->answers->of[t->from].verdict;
+  for (; t->from < t->count && has_verdict(t, end, t->from); t->from++) {
+    const struct verdict *v = &t->results->of[t->from].verdict;
     if (v->failure && t->from > first) return;
     verdicts[t->from] = *v;
     measure_best(&t->limits, v);
@@ -510,7 +511,7 @@ static void take_answers(struct trial *t, const struct child_limits *limits,
   t->from++;
 }
 
-/* What does not load does not for others either. */
+/* Fails further items of an object that does not load. */
 static void skip_unloaded(struct trial *t, struct verdict *verdicts) {
   const struct verdict *v = &verdicts[t->from - 1];
   const char *path = t->items[t->from - 1].path;
@@ -518,7 +519,7 @@ static void skip_unloaded(struct trial *t, struct verdict *verdicts) {
     verdicts[t->from++] = *v;
 }
 
-/* Of the copies that are rotated through: at least two of all tensors. */
+/* Bytes for cold copies: at least two sets of all tensors. */
 static int64_t cold_memory(const struct trial *t) {
   int64_t prepared = 0;
   for (int i = t->from; i < t->count; i++)
@@ -526,26 +527,26 @@ static int64_t cold_memory(const struct trial *t) {
   return t->limits.cold ? t->limits.cold + 3 * ((int64_t)t->e->bytes + prepared) : 0;
 }
 
-/* Who ended the child in its turn; what comes late by `until` is nobody's fault. */
-static void blame_turn(const struct trial *t, const struct child_limits *limits,
-                       const struct child_end *end, struct verdict *verdicts) {
-  int i = t->answers->turn;
+/* Fails the candidate that ended the child in its round; reaching `until` is nobody's fault. */
+static void blame_running(const struct trial *t, const struct child_limits *limits,
+                          const struct child_end *end, struct verdict *verdicts) {
+  int i = t->results->running;
   char how[256];
-  if (t->answers->at != t->count || i < 0 || i >= t->count) return;
+  if (t->results->at != t->count || i < 0 || i >= t->count) return;
   if (end->how == CHILD_OUT_OF_TIME && limits->until && clock_wall() >= limits->until) return;
   child_describe(end, limits, how, sizeof how);
   verdict_fail(&verdicts[i], failures_of[end->how], "it %s%s", how, stage_words(STAGE_TIMED));
 }
 
-/* What the child says about the turns. */
-static void keep_turns(const struct trial *t, struct verdict *verdicts) {
-  for (int i = 0; t->times && i < t->count * t->limits.turns; i++) {
-    struct verdict *v = &verdicts[i / t->limits.turns];
+/* Takes the times of the rounds. */
+static void keep_rounds(const struct trial *t, struct verdict *verdicts) {
+  for (int i = 0; t->times && i < t->count * t->limits.rounds; i++) {
+    struct verdict *v = &verdicts[i / t->limits.rounds];
     double time = t->times[i];
     if (v->failure) continue;
-    if (time == TURN_FAILED)
+    if (time == ROUND_FAILED)
       verdict_fail(v, FAILED_RUN, "it answered with an error while it was timed");
-    else if (time == TURN_WRONG)
+    else if (time == ROUND_WRONG)
       verdict_fail(v, FAILED_WRONG, "its outputs are wrong after the last of its turns");
     else if (time > 0 && isfinite(time))
       t->limits.times[i] = time;
@@ -560,9 +561,9 @@ static canvas_status run_child(canvas_context *ctx, struct trial *t, struct verd
     verdict_fail(&verdicts[t->from++], FAILED_TIMEOUT, "there was no time left to run it");
     return CANVAS_OK;
   }
-  memset(t->answers->of + t->from, 0, (size_t)count * sizeof *t->answers->of);
-  t->answers->at = t->from;
-  t->answers->turn = -1;
+  memset(t->results->of + t->from, 0, (size_t)count * sizeof *t->results->of);
+  t->results->at = t->from;
+  t->results->running = -1;
   const struct child_limits limits = {
       .seconds = t->limits.seconds,
       .wall = t->limits.wall,
@@ -570,14 +571,14 @@ static canvas_status run_child(canvas_context *ctx, struct trial *t, struct verd
       .memory = t->limits.memory + (threads - 1) * THREAD_MEMORY + cold_memory(t),
       .file = OPENMP_FILE,
       .files = &t->files,
-      .step = &t->answers->at,
-      .steps = t->limits.turns ? count : count - 1,
+      .step = &t->results->at,
+      .steps = t->limits.rounds ? count : count - 1,
       .until = t->limits.until};
   canvas_status status = child_call(ctx, work, t, &limits, &end);
   if (status != CANVAS_OK) return status;
-  take_answers(t, &limits, &end, verdicts);
+  take_results(t, &limits, &end, verdicts);
   skip_unloaded(t, verdicts);
-  blame_turn(t, &limits, &end, verdicts);
+  blame_running(t, &limits, &end, verdicts);
   return CANVAS_OK;
 }
 
@@ -585,7 +586,7 @@ static canvas_status no_memory(canvas_context *ctx) {
   return fail(ctx, CANVAS_IO, "there is no memory to run a candidate");
 }
 
-/* Each object once: whoever removes it from the cache then does no harm. */
+/* Opens each object once, so that removing it from the cache does no harm. */
 static void open_files(struct trial *t) {
   t->file = mem_alloc(((size_t)t->count + 1) * sizeof *t->file);
   t->held = mem_alloc(((size_t)t->count + 1) * sizeof *t->held);
@@ -609,7 +610,7 @@ canvas_status measure(canvas_context *ctx, const struct expected *e,
                       const struct measure_limits *limits, struct verdict *verdicts) {
   static _Atomic uint64_t trials;
   struct trial t = {.e = e, .items = items, .count = count};
-  size_t size = sizeof *t.answers + (size_t)count * sizeof *t.answers->of;
+  size_t size = sizeof *t.results + (size_t)count * sizeof *t.results->of;
   canvas_status status = CANVAS_OK;
   if (limits) t.limits = *limits;
   fill_limits(&t.limits);
@@ -621,19 +622,19 @@ canvas_status measure(canvas_context *ctx, const struct expected *e,
     t.first[i] = mem_try(e->output[i].memory.size, 1);
     if (!t.first[i]) status = no_memory(ctx);
   }
-  t.answers = memory_shared(size);
-  if (!t.answers) status = no_memory(ctx);
-  if (!t.limits.times || t.limits.turns < 0) t.limits.turns = 0;
-  size_t turns = (size_t)count * (size_t)t.limits.turns * sizeof *t.times;
-  if (turns && !(t.times = memory_shared(turns))) status = no_memory(ctx);
+  t.results = memory_shared(size);
+  if (!t.results) status = no_memory(ctx);
+  if (!t.limits.times || t.limits.rounds < 0) t.limits.rounds = 0;
+  size_t times = (size_t)count * (size_t)t.limits.rounds * sizeof *t.times;
+  if (times && !(t.times = memory_shared(times))) status = no_memory(ctx);
   while (status == CANVAS_OK && t.from < count) {
     t.token = ++trials * 0x9E3779B97F4A7C15u;
     status = run_child(ctx, &t, verdicts);
   }
-  if (status == CANVAS_OK) keep_turns(&t, verdicts);
+  if (status == CANVAS_OK) keep_rounds(&t, verdicts);
   close_files(&t);
-  memory_unshare(t.times, turns);
-  memory_unshare(t.answers, size);
+  memory_unshare(t.times, times);
+  memory_unshare(t.results, size);
   for (int i = 0; i < e->outputs; i++) mem_free(t.first[i]);
   mem_free(t.first);
   mem_free(t.blocks);

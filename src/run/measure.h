@@ -1,24 +1,23 @@
-/* Candidates in a child: each loaded, run, compared with the interpreter, and only then timed.
+/* Loads, runs, checks and times candidates in a child process.
  *
- *     load -> run over the first poison -> compare with what is expected
- *          -> run over the second, malloc's memory poisoned both times -> the same, all written
- *          -> warm up (not what takes 20 ms) -> timed samples -> the outputs are still the same
+ *     load -> run over poison -> compare with the expected outputs
+ *          -> run over other poison, malloc poisoned both times -> same outputs, all written
+ *          -> warm up (unless a run takes 20 ms) -> timed samples -> same outputs
  *
- * Tensors are checked beside memory that nobody may touch and timed where there is none near (block_new_timed).
+ * Tensors are checked next to inaccessible memory but timed away from it (block_new_timed).
  *
- * Time is processor time of the thread, the only one that runs: other work on the machine moves it
- * little. Of several threads it is wall-clock; the first run is one thread's then, so that all others
- * show that the result does not depend on their number. A sample is one call, or as many as take 20 us
- * together; median and quartiles are of `repeats` samples, of fewer where they would take longer than
- * `timing` (five at least, or as many as there is time for within `seconds`). The child may only read
- * inputs and expected values, and its answer is checked before it is believed.
+ * With one thread, processor time is measured, which other work disturbs little. With several it is
+ * wall-clock time, and the first run uses one thread, to show that results do not depend on their
+ * number. A sample is one call, or as many as take 20 us. Median and quartiles are of `repeats`
+ * samples, or of fewer within `timing` seconds (at least five, if `seconds` allow). The child can
+ * only read inputs and expected values, and its results are validated.
  *
- * What shall be compared closely is timed by turns: one child keeps all candidates that were right so far, and
- * they run one after the other, round after round, so that what moves the clock moves all of them.
+ * For close comparisons candidates are timed interleaved: one child keeps all candidates that were
+ * right and runs them one after another, round after round, so that disturbances affect all alike.
  *
- * A child serves one candidate after the other, as a fork of a large process takes as long as a small
- * candidate. It ends with the first that fails, and a failure counts only in a child that has served no
- * other: whatever a candidate did before it was noticed costs nobody else.
+ * A child judges many candidates, since forking a large process takes as long as a small candidate.
+ * It ends at the first failure. A failure counts only if it was the child's first candidate, so
+ * that nothing an earlier candidate did can fail a later one.
  */
 #ifndef CANVAS_RUN_MEASURE_H
 #define CANVAS_RUN_MEASURE_H
@@ -26,44 +25,44 @@
 #include "run/expected.h"
 #include "run/verdict.h"
 
-/* 0: what stands behind. */
+/* 0 selects the default given in the comment. */
 struct measure_limits {
-  double seconds; /* of processor time of a candidate, for each thread: 10 */
-  double wall;    /* by the clock: CHILD_WALL times `seconds` */
-  int64_t memory; /* bytes beside the tensors: 1 GiB */
-  double timing;  /* seconds for the timed samples: 1 */
-  int repeats;    /* samples: 30; 1 to 1000 */
-  int threads;    /* that parallel loops run on from the second run on: 1 */
-  double until;   /* a time of clock_wall by which all ends: none */
-  bool early;     /* five samples are enough where each is a quarter above the best median so far,
-                     one where it is twice that */
-  double best;    /* ... which was this before the first: none */
+  double seconds; /* processor seconds of a candidate, per thread: 10 */
+  double wall;    /* wall-clock seconds: CHILD_WALL times `seconds` */
+  int64_t memory; /* bytes in addition to the tensors: 1 GiB */
+  double timing;  /* seconds of timed samples: 1 */
+  int repeats;    /* samples, 1 to 1000: 30 */
+  int threads;    /* threads of parallel loops from the second run on: 1 */
+  double until;   /* clock_wall time by which everything ends: none */
+  bool early;     /* stops after five samples if all are 1.25 times the best median so far, after
+                     one at twice the best */
+  double best;    /* best median in seconds before the first candidate: none */
   int64_t
-      cold; /* bytes to rotate through (cold_bytes), for a second time, in verdict.cold: not taken */
-  int turns; /* rounds in which all that are right are timed by turns, the second round backwards, ...: none */
-  double *times; /* ... seconds of a run, by item, then by round; those that were not taken stay */
-  int turns_least;    /* so many of them whatever the time is; ... */
-  double turns_until; /* ... others that end by this time of clock_wall: all */
+      cold;   /* bytes of cold copies (cold_bytes), for a second time, verdict.cold: not measured */
+  int rounds; /* interleaved rounds of all correct candidates: none */
+  double *times;       /* seconds of a run, by item, then by round; others stay unchanged */
+  int rounds_least;    /* rounds that run regardless of rounds_until */
+  double rounds_until; /* clock_wall time by which further rounds must end: none */
 };
 
-/* What a candidate prepares before it runs: NAME_prepare takes some of the inputs and memory of so many
- * bytes, NAME others, that memory and the outputs. Both are checked, NAME alone is timed. */
+/* The load-time part of a candidate: NAME_prepare takes some inputs and `bytes` of memory; NAME
+ * takes the rest, that memory and the outputs. Both are checked, only NAME is timed. */
 struct measure_prepare {
   int64_t bytes;
-  const bool *prepare, *rest; /* by input */
+  const bool *prepare, *rest; /* by input: passed to NAME_prepare; passed to NAME */
 };
 
 struct measure_item {
-  const char *path;                      /* of a shared object, which several may share */
-  const char *function;                  /* as of its struct source */
-  const struct measure_prepare *prepare; /* NULL: nothing */
-  bool winograd;                         /* its bound is the wide one of what is expected */
+  const char *path;                      /* path of a shared object, which items may share */
+  const char *function;                  /* as in its struct source */
+  const struct measure_prepare *prepare; /* NULL: none */
+  bool winograd;                         /* it is compared with expected.wide */
 };
 
-/* `best` after another verdict. */
+/* Updates limits->best with a verdict. */
 void measure_best(struct measure_limits *limits, const struct verdict *verdict);
 
-/* A verdict for each. A status other than CANVAS_OK: no child could be started. */
+/* Fills a verdict for each item. Another status than CANVAS_OK: no child could be started. */
 canvas_status measure(canvas_context *ctx, const struct expected *e,
                       const struct measure_item *items, int count,
                       const struct measure_limits *limits, struct verdict *verdicts);

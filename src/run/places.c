@@ -1,11 +1,15 @@
-/* Which elements of an output are evaluated. See places.h. */
+/* Chooses elements of an output to evaluate. See places.h. */
 #include "run/places.h"
 
 #include <stdlib.h>
 
 #include "base/random.h"
 
-enum { TILE_MOST = 64, CONSTANTS = 64, FIRST = 1024 /* places of a whole output that are drawn */ };
+enum {
+  TILE_MOST = 64,
+  CONSTANTS = 64,
+  FIRST = 1024 /* drawn first */
+};
 
 struct chooser {
   const struct places *of;
@@ -27,7 +31,7 @@ static void find_constants(struct chooser *c, const struct program *p) {
     if (p->nodes.data[i].op == PX_INT) keep_constant(c, llabs(p->nodes.data[i].integer));
 }
 
-/* Beside a constant of the program, from the beginning or from the end. */
+/* A coordinate next to a constant of the program, counted from either end. */
 static int64_t beside_constant(struct chooser *c, int64_t size) {
   if (!c->constants) return 0;
   int64_t at = c->constant[random_below(&c->random, (uint32_t)c->constants)];
@@ -36,7 +40,7 @@ static int64_t beside_constant(struct chooser *c, int64_t size) {
   return at < 0 ? 0 : at < size ? at : size - 1;
 }
 
-/* A place along an axis where something begins or ends. */
+/* A coordinate where something begins or ends. */
 static int64_t special_place(struct chooser *c, int64_t size) {
   int64_t tile = 2 + random_below(&c->random, TILE_MOST - 1), last = size / tile * tile;
   switch (random_below(&c->random, 5)) {
@@ -59,7 +63,7 @@ static int64_t draw_place(struct chooser *c) {
   return flat;
 }
 
-/* Corner `number`: bit i says at which end of axis i. */
+/* Corner `number`: bit i selects the end of axis i. */
 static int64_t corner(const struct places *of, unsigned number) {
   int64_t flat = 0;
   for (int i = 0; i < of->rank; i++)
@@ -72,7 +76,8 @@ static int64_t next_place(struct chooser *c, int64_t number) {
   return number < corners ? corner(c->of, (unsigned)number) : draw_place(c);
 }
 
-/* A step that visits all elements before one twice, neighbours far apart in time. */
+/* A step coprime to the number of elements, so that each is visited once and neighbours at
+ * different times. */
 static int64_t coprime_step(int64_t elements) {
   for (int64_t step = elements * 5 / 8 | 1;; step++) {
     int64_t a = step, b = elements;

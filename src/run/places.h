@@ -1,9 +1,10 @@
-/* Which elements of an output the interpreter evaluates where it cannot evaluate all of them.
+/* Chooses the elements of an output that the interpreter evaluates if it cannot evaluate all.
  *
- * First the corners, then places each of whose coordinates is, by chance: anywhere; at a border; near the
- * end of the last whole tile of 2 .. 64; beside a constant of the program's indices and conditions,
- * counted from either end (where padding ends, one tensor follows another, a group begins). Of an
- * output that is wanted whole they come first, each once, and then all others, neighbours far apart.
+ * The corners come first, then places whose coordinates are drawn: anywhere; at either end; near
+ * the end of the last whole tile of 2 .. 64; next to a constant of the program, counted from either
+ * end (where padding ends, one tensor follows another, a group begins). For an output that is
+ * wanted as a whole the drawn places are followed by all other elements, neighbours far from each
+ * other.
  */
 #ifndef CANVAS_RUN_PLACES_H
 #define CANVAS_RUN_PLACES_H
@@ -14,10 +15,10 @@ struct places {
   int rank;
   int64_t sizes[PROGRAM_AXES];
   uint64_t seed;
-  bool whole; /* every element once */
+  bool whole; /* chooses every element once */
 };
 
-/* Flat places of `count` elements: of a whole output all of them. */
+/* Fills row-major indices of `count` elements; with `whole`, of all. */
 void choose_places(const struct program *p, const struct places *of, int64_t count, int64_t *at);
 
 #endif

@@ -1,4 +1,4 @@
-/* See processor.h. */
+/* Reads the name of the processor. See processor.h. */
 #include "run/processor.h"
 
 #include <stdbool.h>
@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "run/cache.h"
 
-/* What stands behind the colon of the line that begins with `key`; NULL. */
+/* The value after the colon of the line that starts with `key`; NULL: none. */
 static char *value_of(const char *text, const char *key) {
   for (const char *line = text; line; line = strchr(line, '\n')) {
     line += *line == '\n';

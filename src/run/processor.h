@@ -1,8 +1,8 @@
-/* Which processor this is, by the name that the system gives it. */
+/* Name of the processor as the system reports it. */
 #ifndef CANVAS_RUN_PROCESSOR_H
 #define CANVAS_RUN_PROCESSOR_H
 
-/* "AMD EPYC 9B45", where there is no name its part number, or ""; freed with mem_free. */
+/* E.g. "AMD EPYC 9B45"; without a name, the part number or ""; freed with mem_free. */
 char *processor_name(void);
 
 #endif

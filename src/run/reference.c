@@ -1,4 +1,4 @@
-/* A compiled reference. See reference.h. */
+/* Compiles and runs a reference. See reference.h. */
 #include "run/reference.h"
 
 #include <dlfcn.h>
@@ -17,23 +17,23 @@
 
 static const char function[] = "canvas_reference";
 
-enum { AGAIN = 3 }; /* times that an object is made which somebody removes before it is open */
+enum { AGAIN = 3 }; /* attempts to compile an object that others remove before it is open */
 
-/* What the child does not do well. */
-enum { NO_OBJECT = 1, NO_MEMORY, NO_ANSWER };
+/* Exit status of a child that fails. */
+enum { NO_OBJECT = 1, NO_MEMORY, NO_RESULT };
 
 struct run {
   const struct rounding *rounding;
   const double *const *inputs;
   const struct compiler *compiler;
   const struct reference_limits *limits;
-  struct program program; /* that of the rounding, whose outputs are the bounds as well */
+  struct program program; /* program of values and bounds; both are its outputs */
   struct widened widened;
-  int *outputs, count; /* tensors: the values, then the bounds that there are */
+  int *outputs, count; /* output tensors: values, then existing bounds */
   struct object object;
-  int file; /* of it, and what closes it */
+  int file; /* descriptor of the object */
   struct held_file held;
-  const struct block *known; /* by output of the program under test */
+  const struct block *known; /* by output of the program under test: its values and bounds */
   int known_count;
 };
 
@@ -51,7 +51,7 @@ static void *permuted_input(const struct run *r, int input) {
   return values;
 }
 
-/* Row-major, where the parent finds it. */
+/* Copies an output, row-major, to memory shared with the parent. */
 static void keep_output(const struct run *r, int tensor, const double *made) {
   for (int i = 0; i < r->known_count; i++) {
     double *values = (double *)(void *)r->known[i].data;
@@ -72,9 +72,9 @@ static int fill_and_call(const struct run *r, int (*call)(void *const *)) {
     pointers[i] = i < inputs ? permuted_input(r, i) : mem_try(elements, sizeof(double));
     if (!pointers[i]) return NO_MEMORY;
   }
-  if (call(pointers)) return NO_ANSWER;
+  if (call(pointers)) return NO_RESULT;
   for (int i = 0; i < r->count; i++) keep_output(r, r->outputs[i], pointers[inputs + i]);
-  return 0; /* what it was given goes with the process */
+  return 0; /* memory is freed with the process */
 }
 
 static int work(void *data) {
@@ -128,7 +128,7 @@ static canvas_status compile(canvas_context *ctx, struct run *r, const struct ma
   return fail(ctx, CANVAS_IO, "the reference does not compile: %.800s", r->object.message);
 }
 
-/* The outputs of the program that is compiled: values and bounds. */
+/* Lists the outputs of the compiled program: values and bounds. */
 static void list_outputs(struct run *r) {
   r->known_count = r->program.outputs.count;
   r->outputs = mem_alloc(2 * (size_t)r->known_count * sizeof *r->outputs);

@@ -1,4 +1,4 @@
-/* How far code may be from the interpreter. See rounding.h. */
+/* Bounds how far code may be from the interpreter. See rounding.h. */
 #include "run/rounding.h"
 
 #include <math.h>
@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An expression and its error, both in the new program; -1: there is none. Of a condition the error is
- * the condition under which it may be decided the other way. */
+/* An expression and its error bound in the new program; -1: none. The error of a condition is a
+ * condition under which it may be decided the other way. */
 struct both {
   int value, error;
 };
@@ -15,11 +15,12 @@ struct both {
 struct writer {
   const struct program *from;
   struct program *to;
-  int *value, *error;     /* by tensor of `from`: the stage in `to`, and its bound or -1 */
-  int axis[PROGRAM_AXES]; /* of the stage that is written */
-  double unit;            /* of its arithmetic */
-  bool wide;              /* which is fp64 */
-  bool infinite;          /* finite inputs may give an infinity */
+  int *value, *error;     /* by tensor of `from`: its stage in `to`; the stage of its bound, -1:
+                             exact */
+  int axis[PROGRAM_AXES]; /* axes of the current stage */
+  double unit;            /* rounding unit of its arithmetic */
+  bool wide;              /* the arithmetic is fp64 */
+  bool infinite;          /* finite inputs may produce infinity */
 };
 
 /* ---- errors as expressions ------------------------------------------------------------------- */
@@ -40,7 +41,8 @@ static int exceeds(struct writer *w, int a, int b) {
   return px_compare(w->to, PX_GT, a, b);
 }
 
-/* What a relative error is a part of: an infinity has no last place, and stays one. */
+/* Magnitude that a relative error refers to; 0 for infinity, which has no last place.
+ * value| * error; nothing where there is no error. => |value| * error; -1 without an error. */
 static int measure_of(struct writer *w, int expr) {
   int size = size_of(w, expr);
   if (!w->infinite) return size;
@@ -64,7 +66,7 @@ static int or_zero(struct writer *w, int error) {
   return error < 0 ? px_number(w->to, 0) : error;
 }
 
-/* The value with its error so far, and `units` of its own last place more. */
+/* The value with its error plus `units` of rounding of its own. */
 static struct both rounded(struct writer *w, int value, int error, double units) {
   int own = times(w, units * w->unit, measure_of(w, value));
   return (struct both){value, plus(w, error, own)};
@@ -106,7 +108,8 @@ static struct both walk_real(struct writer *w, int index) {
   return exact ? (struct both){value, -1} : rounded(w, value, -1, 1);
 }
 
-/* a / b lies within (e(a) + |a/b| e(b)) / (|b| - e(b)) of what it is. */
+/* a / b is off by at most (e(a) + |a/b| e(b)) / (|b| - e(b)). a|^b moves by a factor exp(d) where
+ * its => |a|^b changes by a factor of exp(d) if its logarithm changes by d. */
 static int quotient_error(struct writer *w, struct both a, struct both b, int value) {
   int size = size_of(w, b.value);
   int error = plus(w, a.error, scaled(w, value, b.error));
@@ -135,7 +138,7 @@ static int power_error(struct writer *w, struct both a, struct both b, int value
   return scaled(w, value, px_sub(to, px_call(to, PX_EXP, shift), px_number(to, 1)));
 }
 
-/* exp(a) moves by that, and so does expm1(a), which loses nothing of a small e. */
+/* Error of exp(a) and of expm1(a): exp(a) * expm1(e), which is accurate for small e. */
 static int exp_error(struct writer *w, enum px_op op, struct both a, int value) {
   int raised = op == PX_EXP ? value : px_call(w->to, PX_EXP, a.value);
   return scaled(w, raised, px_call(w->to, PX_EXPM1, a.error));
@@ -148,8 +151,8 @@ static int log_error(struct writer *w, enum px_op op, struct both a) {
               px_number(to, HUGE_VAL));
 }
 
-/* By how much the operation of these operands may move; `value` is what it gives. Of more than one
- * operand b is the second. */
+/* Error of an operation due to its operands' errors; `value` is its result, b the second operand if
+ * any. */
 static int operand_error(struct writer *w, enum px_op op, struct both a, struct both b, int value) {
   struct program *to = w->to;
   int e = a.error;
@@ -197,7 +200,7 @@ static struct both walk_select(struct writer *w, const struct px_node *n) {
   return out;
 }
 
-/* Of values: undecided where they are nearer than their errors. */
+/* Comparison of values: undecided if they are closer than their errors. */
 static struct both walk_comparison(struct writer *w, const struct px_node *n) {
   struct both a = walk(w, n->arg[0]), b = walk(w, n->arg[1]);
   struct both out = {px_compare(w->to, n->op, a.value, b.value), -1};
@@ -207,7 +210,7 @@ static struct both walk_comparison(struct writer *w, const struct px_node *n) {
   return out;
 }
 
-/* The right side counts only where the left does not decide. */
+/* The right side matters only if the left does not decide. */
 static struct both walk_logic(struct writer *w, const struct px_node *n) {
   struct program *to = w->to;
   struct both a = walk(w, n->arg[0]);
@@ -240,7 +243,7 @@ static struct both walk(struct writer *w, int expr) {
 
 /* ---- stages ---------------------------------------------------------------------------------- */
 
-/* A stage with the axes of `t`, the reduction axes only where it reduces; w->axis are its axes. */
+/* Opens a stage with the axes of `t`, with reductions only if `reducer` is one; sets w->axis. */
 static int open_stage(struct writer *w, const struct program_tensor *t, const char *name,
                       enum program_dtype dtype, enum program_reducer reducer) {
   const char *axes[PROGRAM_AXES];
@@ -261,7 +264,7 @@ static int open_stage(struct writer *w, const struct program_tensor *t, const ch
   return stage;
 }
 
-/* A name that no tensor of either program has. */
+/* A name unused in both programs. */
 static const char *free_name(const struct writer *w, char name[PROGRAM_NAME]) {
   int number = w->to->tensors.count;
   do snprintf(name, PROGRAM_NAME, "error_%d", number++);
@@ -279,7 +282,7 @@ static int at_axes(struct writer *w, int tensor, const struct program_tensor *t)
   return px_load(w->to, tensor, t->rank, w->axis);
 }
 
-/* The error of no points at all is none, not the maximum over an empty range. */
+/* The error over an empty range is 0, not the empty maximum. */
 static int at_least_zero(struct writer *w, const struct program_tensor *t, int stage) {
   bool data = false;
   for (int i = t->rank; i < t->rank + t->reductions; i++) data = data || t->axes[i].low >= 0;
@@ -289,18 +292,19 @@ static int at_least_zero(struct writer *w, const struct program_tensor *t, int s
   return above;
 }
 
-/* The stage that bounds the reduction; -1: it is exact. */
+/* The stage that bounds a reduction; -1: exact. */
 static int bound_reduction(struct writer *w, const struct program_tensor *t, int value) {
   double points = 1;
   for (int i = t->rank; i < t->rank + t->reductions; i++) points *= (double)t->axes[i].size;
   bool sum = t->reducer == REDUCE_SUM || t->reducer == REDUCE_MEAN;
   int stage = open_error(w, t, t->reducer);
   struct both b = walk(w, t->body);
-  if (sum) { /* (K + 1) additions, and the division of a mean with what 1/K is off */
+  if (sum) { /* K + 1 additions, and for a mean the division and the rounding of 1/K */
     program_define(w->to, stage, rounded(w, b.value, b.error, points + 3).error);
     return stage;
   }
-  if (t->reducer != REDUCE_PROD) { /* the largest of what stands in the place of the extreme */
+  if (t->reducer != REDUCE_PROD) { /* the largest error of any element, since each may be the
+                                      extreme */
     program_define(w->to, stage, or_zero(w, b.error));
     w->to->tensors.data[stage].reducer = REDUCE_MAX;
     return b.error < 0 ? -1 : at_least_zero(w, t, stage);
@@ -320,7 +324,7 @@ static int bound_element(struct writer *w, const struct program_tensor *t) {
   return b.error < 0 ? -1 : stage;
 }
 
-/* Two elements of bf16 that were near before they were rounded are one place apart, or none. */
+/* Storing to bf16: values that were close are at most one place apart afterwards. */
 static int bound_storing(struct writer *w, const struct program_tensor *t, int value, int error) {
   int stage = open_error(w, t, REDUCE_NONE);
   int place = times(w, 0x1p-7, measure_of(w, at_axes(w, value, t)));
@@ -367,8 +371,8 @@ static void write_program(struct writer *w, struct rounding *out) {
   }
 }
 
-/* Sums and products of what inputs hold stay finite in double precision; so does what never rises
- * faster than its operand. */
+/* Whether the operation can produce infinity. Sums and products of inputs stay finite in fp64, and
+ * so does a function that grows no faster than its operand. */
 static bool makes_infinity(const struct px_node *n) {
   switch (scalar_ops[n->op].error) {
     case ERROR_QUOTIENT:
@@ -386,7 +390,7 @@ static bool has_infinity(const struct program *p) {
   for (int i = 0; i < p->tensors.count; i++) {
     const struct program_tensor *t = &p->tensors.data[i];
     for (int k = t->rank; k < t->rank + t->reductions; k++)
-      if (t->axes[k].low >= 0) return true; /* the extreme of no elements */
+      if (t->axes[k].low >= 0) return true; /* extreme of an empty range */
   }
   return false;
 }

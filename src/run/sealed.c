@@ -1,4 +1,4 @@
-/* Files that carry a seal. See sealed.h. */
+/* Seals, checks, copies and loads files. See sealed.h. */
 #define _GNU_SOURCE /* O_CLOEXEC */
 #include "run/sealed.h"
 
@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- the hash: four lanes of eight bytes ------------------------------------------------------ */
+/* ---- the hash: four lanes of eight bytes ----------------------------------------------------- */
 
 enum { STRIPE = 32, CHUNK = 1 << 14 /* a multiple of it */ };
 #define ODD_1 UINT64_C(0x9E3779B185EBCA87)
@@ -24,7 +24,7 @@ static uint64_t rotated(uint64_t x, int bits) {
   return x << bits | x >> (64 - bits);
 }
 
-/* One to one in the word, so a changed bit changes the lane. */
+/* Injective in the word, so that a changed bit changes the lane. */
 static uint64_t mixed(uint64_t lane, uint64_t word) {
   return rotated(lane + word * ODD_2, 31) * ODD_1;
 }
@@ -33,7 +33,7 @@ static void hash_open(struct hash *h) {
   *h = (struct hash){{ODD_1, ODD_2, 0, ~ODD_1}, 0};
 }
 
-/* All but the last call add a multiple of STRIPE bytes. */
+/* Adds bytes; all calls but the last add a multiple of STRIPE. */
 static void hash_add(struct hash *h, const unsigned char *bytes, size_t length) {
   uint64_t words[4];
   h->length += length;
@@ -60,7 +60,7 @@ uint64_t sealed_hash(const void *bytes, size_t length) {
   return hash_end(&h);
 }
 
-/* ---- the seal --------------------------------------------------------------------------------- */
+/* ---- the seal -------------------------------------------------------------------------------- */
 
 #define MARK UINT64_C(0x314C4145532D4E43) /* "CN-SEAL1" */
 
@@ -74,7 +74,7 @@ static struct seal seal_of(const struct hash *bytes, uint64_t name) {
   return seal;
 }
 
-/* At `at`; fewer bytes than `size` at the end alone. -1: they cannot be read. */
+/* Reads at offset `at`; fewer bytes than `size` only at the end of the file; -1: failed. */
 static ssize_t read_at(int file, void *bytes, size_t size, int64_t at) {
   size_t had = 0;
   while (had < size) {
@@ -95,7 +95,7 @@ static bool write_all(int file, const void *bytes, size_t size) {
   return true;
 }
 
-/* The first `length` bytes, also written to `to`; -1: nowhere. */
+/* Hashes the first `length` bytes and copies them to `to`; -1: no copy. */
 static bool hash_file(int file, int64_t length, int to, struct hash *out) {
   unsigned char chunk[CHUNK];
   hash_open(out);
@@ -167,10 +167,10 @@ bool sealed_read(int file, size_t most, struct buf *out) {
   return true;
 }
 
-/* ---- loading ---------------------------------------------------------------------------------- */
+/* ---- loading --------------------------------------------------------------------------------- */
 
-/* A name of the descriptor that no other call has: the loader takes a name that it knows for what it has
- * loaded by it. "//" and "/." are the digits of a number. */
+/* A path of the descriptor that no other call uses, since the loader recognises objects by path.
+ * "//" and "/." are binary digits of a number. */
 static void descriptor_name(int file, struct buf *out) {
   static _Atomic uint64_t names;
   buf_puts(out, "/proc/self/fd");

@@ -1,9 +1,10 @@
-/* Files that carry a seal: what is read is what was written.
+/* Sealed files: detect bytes that changed after writing.
  *
- *     bytes of the file | mark | their number | hash of its name | hash of all of these
+ *     bytes of the file | mark | their number | hash of the name | hash of all of these
  *
- * The seal stands behind the end of an object, where no loader and no linker looks. It is no signature: it finds
- * bytes that a disk has changed, cut off or exchanged; who may write is checked by owner and mode (cache.h).
+ * The seal follows the end of an object, where loaders and linkers do not look. It is no signature:
+ * it detects bytes that a disk has changed, truncated or swapped. Owner and mode protect against
+ * others (cache.h).
  */
 #ifndef CANVAS_RUN_SEALED_H
 #define CANVAS_RUN_SEALED_H
@@ -14,23 +15,23 @@
 
 #include "base/buf.h"
 
-/* Equal for equal bytes; a changed bit always changes it. */
+/* Hash of the bytes; changing one bit always changes it. */
 uint64_t sealed_hash(const void *bytes, size_t length);
 
-/* Puts the seal at the end of a file and brings both to the disk; false: errno says why not. */
+/* Appends the seal to a file and flushes it to disk; false: failed, errno has the reason. */
 bool sealed_put(const char *path, uint64_t name);
 
-/* Whether the seal of an open file fits; *name is the hash that sealed_put was given. */
+/* Whether the seal of an open file is valid; *name is the hash passed to sealed_put. */
 bool sealed_check(int file, uint64_t *name);
 
-/* Copies the bytes without the seal into a new file, and checks the copy. */
+/* Copies the bytes without the seal to a new file, and verifies them. */
 bool sealed_copy(int file, const char *to);
 
-/* At most `most` of the bytes without the seal, of a file that was checked; false: there are more. */
+/* Reads the bytes of a checked file without the seal; false: more than `most`. */
 bool sealed_read(int file, size_t most, struct buf *out);
 
-/* dlopen of an open file, as it was checked, whatever its path leads to meanwhile. Where the system has no
- * /proc/self/fd it is loaded by its path. NULL: `ctx` has the reason, which names the path. */
+/* dlopen of an open, checked file, whatever its path refers to now; without /proc/self/fd, by its
+ * path. NULL: `ctx` has the reason with the path. */
 void *sealed_load(canvas_context *ctx, int file, const char *path);
 
 #endif

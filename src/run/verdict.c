@@ -1,4 +1,4 @@
-/* What became of a candidate. See verdict.h. */
+/* Names and writes verdicts. See verdict.h. */
 #include "run/verdict.h"
 
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* A program widened to fp64. See widened.h. */
+/* Widens a program to fp64. See widened.h. */
 #include "run/widened.h"
 
 #include <stdlib.h>
@@ -7,17 +7,17 @@
 #include "base/saturating.h"
 #include "program/affine.h"
 
-enum { VECTORS = 2, ROWS = 8 /* of a tile: so many accumulators, at most, has a reduction */ };
+enum { VECTORS = 2, ROWS = 8 /* a tile's shape limits the accumulators of a reduction */ };
 
 struct widener {
   const struct program *from;
   struct widened *out;
-  bool *needed; /* by tensor: an output needs it */
-  int *lane;    /* by tensor: the axis that goes last; -1: not chosen yet */
-  int lanes;    /* of a vector of fp64 */
+  bool *needed; /* by tensor: an output depends on it */
+  int *lane;    /* by tensor: its vector axis, moved last; -1: not chosen yet */
+  int lanes;    /* fp64 elements per vector */
 };
 
-/* ---- which axis goes last -------------------------------------------------------------------- */
+/* ---- choosing vector axes -------------------------------------------------------------------- */
 
 static void need(struct widener *w, int expr) {
   if (expr < 0) return;
@@ -41,7 +41,7 @@ static void find_needed(struct widener *w) {
   }
 }
 
-/* Steps of a vector loop along an axis of this size; 0: none. */
+/* Length of a vector loop along an axis of this size; 0: none. */
 static int64_t steps_of(const struct widener *w, int64_t size) {
   for (int64_t steps = VECTORS * w->lanes; steps > 1; steps /= 2)
     if (size % steps == 0) return steps;
@@ -54,7 +54,7 @@ static bool bounds_reduction(const struct program *p, const struct program_tenso
   return false;
 }
 
-/* The index of the load that moves by one along the axis; -1: none moves; -2: there is no such one. */
+/* The index of the load with stride 1 along the axis; -1: the load is invariant; -2: otherwise. */
 static int moving_index(const struct program *p, const struct px_node *load, int axis) {
   int found = -1;
   for (int i = 0; i < p->tensors.data[load->tensor].rank; i++) {
@@ -69,8 +69,9 @@ static int moving_index(const struct program *p, const struct px_node *load, int
   return found;
 }
 
-/* Lanes along the axis stand side by side in all that the expression reads, as far as what was chosen
- * before allows; a condition on the axis would take them apart. `choose`: choose it so. */
+/* Whether the axis is contiguous, or invariant, in everything that the expression loads, given
+ * earlier choices. A condition on the axis would need separate lanes. `choose`: records the
+ * choice. */
 static bool side_by_side(struct widener *w, int expr, int axis, bool choose) {
   if (expr < 0) return true;
   const struct px_node *n = &w->from->nodes.data[expr];
@@ -85,7 +86,7 @@ static bool side_by_side(struct widener *w, int expr, int axis, bool choose) {
   return true;
 }
 
-/* Of all own axes the one with the longest vectors, the last of these. */
+/* Chooses the own axis with the longest vectors, the last of equal ones. */
 static void choose_lane(struct widener *w, int stage) {
   const struct program_tensor *t = &w->from->tensors.data[stage];
   int best = -1;
@@ -107,7 +108,7 @@ static int64_t work_of(const struct program *p, int stage) {
   return work;
 }
 
-/* Those with the most work choose first. */
+/* Chooses vector axes; stages with the most work come first. */
 static void choose_lanes(struct widener *w) {
   const struct program *p = w->from;
   bool *done = mem_alloc((size_t)p->tensors.count + 1);
@@ -200,7 +201,7 @@ static canvas_status copy_program(canvas_context *ctx, struct widener *w) {
 
 /* ---- the schedule ---------------------------------------------------------------------------- */
 
-/* The axis of the stage that says how far a reduction over data runs. */
+/* The axis of the stage that bounds a reduction over data. */
 static int bounding_axis(const struct program *p, const struct program_tensor *t, int axis) {
   const struct program_axis *a = &t->axes[axis];
   int first = 0;
@@ -208,16 +209,16 @@ static int bounding_axis(const struct program *p, const struct program_tensor *t
   return first;
 }
 
-/* How the loops of a stage split its last two own axes: an axis by how many steps stand inside. */
+/* Splits of a stage's last two own axes: an axis and the length of its inner loop. */
 struct split {
   int axis;
-  int64_t inner, size; /* inner: 0, there is no such loop */
+  int64_t inner, size; /* inner: length of the inner loop, 0 for none */
 };
 struct tile {
   struct split vec, rows;
 };
 
-/* The most rows that divide the axis. */
+/* The largest number of rows that divides the axis; 0: none. */
 static int64_t rows_of(int64_t size) {
   int64_t rows = ROWS;
   while (size % rows) rows--;
@@ -245,8 +246,8 @@ static bool all_inside(const struct split *s, int axis) {
   return s->axis == axis && s->inner == s->size;
 }
 
-/* Loops are named by the numbers of stage and axis. Blocks of the lane axis stand outermost in a
- * reduction: their part of the weights stays in the cache. */
+/* Writes loops named by numbers of stage and axis. In a reduction, blocks of the vector axis are
+ * outermost, so that their part of the weights stays in the cache. */
 static void write_loops(const struct program *p, int stage, const struct tile *tile,
                         struct buf *to) {
   const struct program_tensor *t = &p->tensors.data[stage];
@@ -259,7 +260,7 @@ static void write_loops(const struct program *p, int stage, const struct tile *t
   if (tile->rows.inner) buf_printf(to, "L%d_r:%lld:unroll, ", stage, (long long)tile->rows.inner);
   if (tile->vec.inner) buf_printf(to, "L%d_v:%lld:vec, ", stage, (long long)tile->vec.inner);
   if (to->length == before) return;
-  to->length -= 2; /* the last comma */
+  to->length -= 2; /* removes the last comma */
   buf_puts(to, " =>\n    ");
 }
 
@@ -300,7 +301,7 @@ static canvas_status make_schedule(canvas_context *ctx, struct widener *w) {
   return status;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------- */
+/* ---- the widened program --------------------------------------------------------------------- */
 
 static canvas_status widen(canvas_context *ctx, struct widener *w) {
   find_needed(w);
@@ -339,7 +340,7 @@ void widened_free(struct widened *w) {
 
 struct walk {
   int rank;
-  int64_t size[PROGRAM_AXES], stride[PROGRAM_AXES]; /* of the new axes; strides are the old ones */
+  int64_t size[PROGRAM_AXES], stride[PROGRAM_AXES]; /* by new axis: size, stride in the old order */
 };
 
 static struct walk walk_of(const struct widened *w, const struct program *p, int tensor) {
@@ -357,7 +358,7 @@ static struct walk walk_of(const struct widened *w, const struct program *p, int
   return out;
 }
 
-/* The old places in the order of the new ones: at[i] moves on, the answer is false at the end. */
+/* Advances at[] in the new order and *old to the old offset; false at the end. */
 static bool next_place(const struct walk *k, int64_t *at, int64_t *old) {
   for (int i = k->rank - 1; i >= 0; i--) {
     *old += k->stride[i];

@@ -1,4 +1,4 @@
-/* Candidates: C texts of bound schedules, and what measuring them says. See candidates.h. */
+/* Writes candidates as C and measures them. See candidates.h. */
 #include "tune/candidates.h"
 
 #include <stdio.h>
@@ -51,10 +51,10 @@ canvas_status candidate_text(canvas_context *ctx, const struct loop_tree *tree,
   return status;
 }
 
-/* ---- many ------------------------------------------------------------------------------------ */
+/* ---- many candidates ------------------------------------------------------------------------- */
 
 struct written {
-  char *text; /* NULL: it has failed, or there is no tree */
+  char *text; /* NULL: failed, or no tree */
   char name[NAME];
   struct measure_prepare prepare;
 };
@@ -63,12 +63,12 @@ static void name_of(int at, char name[NAME]) {
   snprintf(name, NAME, "candidate_%d", at);
 }
 
-/* Winograd's convolution, of a program that was given without it. */
+/* Whether the candidate uses Winograd's convolution and the given program does not. */
 static bool is_winograd(const struct program *p, const struct program *given) {
   return p->winograd > given->winograd;
 }
 
-/* What it fails at is its verdict. */
+/* Writes one candidate; a failure becomes its verdict. */
 static void write_one(canvas_context *ctx, const struct program *program, int permitted,
                       const struct loop_tree *tree, struct written *w, struct verdict *v) {
   if (!tree) return;
@@ -109,7 +109,7 @@ canvas_status candidates_measure(canvas_context *ctx, const struct compiler *com
   return status;
 }
 
-/* What does not come to a text has its verdict when it is measured. */
+/* A tree without a text is skipped: it fails when it is measured. */
 canvas_status candidate_compile(canvas_context *ctx, const struct compiler *compiler,
                                 const struct expected *expected, const struct loop_tree *tree,
                                 int at) {

@@ -1,34 +1,35 @@
-/* The axes that count images, found from the first output on. See fewer_images.h. */
+/* Finds the image axis of each tensor, from the first output on. See fewer_images.h. */
 #include "tune/fewer_images.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Of each tensor the axis that counts images; -1: none of them. */
+/* The image axis of each tensor. */
 struct images {
   const struct program *p;
-  int *axis;    /* by tensor */
-  bool changed; /* one was found */
+  int *axis;    /* by tensor: its image axis; -1: none */
+  bool changed; /* a new image axis was found */
 };
 
-/* Whether images agree: each use of the axis is as the only index of an axis that counts them, and each
- * such axis is indexed by it. `reader` is a stage without images where its own is -1. */
-static bool agrees(struct images *m, int reader, int expr) {
+/* Whether the expression keeps images separate: the image axis of the stage occurs only as the
+ * whole index of an image axis, and each image axis is indexed by it. A stage without images has
+ * axis -1. */
+static bool agrees(struct images *m, int stage, int expr) {
   const struct px_node *n = &m->p->nodes.data[expr];
-  if (n->op == PX_AXIS) return n->integer != m->axis[reader];
+  if (n->op == PX_AXIS) return n->integer != m->axis[stage];
   for (int i = 0; i < 3; i++)
-    if (n->arg[i] >= 0 && !agrees(m, reader, n->arg[i])) return false;
+    if (n->arg[i] >= 0 && !agrees(m, stage, n->arg[i])) return false;
   if (n->op != PX_LOAD) return true;
   for (int i = 0; i < m->p->tensors.data[n->tensor].rank; i++) {
     int index = m->p->indices.data[n->first + i];
     const struct px_node *at = &m->p->nodes.data[index];
-    bool image = at->op == PX_AXIS && at->integer == m->axis[reader];
+    bool image = at->op == PX_AXIS && at->integer == m->axis[stage];
     if (image && m->axis[n->tensor] < 0) {
       m->axis[n->tensor] = i;
       m->changed = true;
     }
     if (image != (m->axis[n->tensor] == i)) return false;
-    if (!image && !agrees(m, reader, index)) return false;
+    if (!image && !agrees(m, stage, index)) return false;
   }
   return true;
 }
@@ -43,7 +44,7 @@ static bool stage_agrees(struct images *m, int stage) {
   return agrees(m, stage, t->body);
 }
 
-/* A stage that no output needs may have images that nobody found: it agrees with none. */
+/* A stage that no output needs must have no images. */
 static bool find_images(struct images *m) {
   const struct program *p = m->p;
   int output = p->outputs.data[0];

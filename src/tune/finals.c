@@ -1,4 +1,4 @@
-/* Finalists chosen, compiled and timed by turns. See finals.h. */
+/* Chooses, compiles and times finalists. See finals.h. */
 #include "tune/finals.h"
 
 #include <math.h>
@@ -11,14 +11,14 @@
 #include "tune/candidates.h"
 
 enum { CONTENDERS = 5, SAMPLES = 5, HEAVY_FINALISTS = 2, LEAST_ROUNDS = 3, LONG_ROUNDS = 3 };
-enum { RUNS = 9, WHOLE_RUNS = 8 }; /* of a finalist on average, and of a contender for all images */
+enum { RUNS = 9, WHOLE_RUNS = 8 }; /* runs of a finalist on average; of a contender on all images */
 
-static const double GAIN = 0.99;    /* of the default's time: it is beaten */
-static const double LONG = 0.1;     /* seconds of a run from which on one round has to do */
-static const double TIMING = 0.25;  /* seconds of a finalist's turns, about */
-static const double ELEMENT = 2e-8; /* seconds in which a number of the inputs is made */
-static const double CHECK = 4e-9;   /* ... of the outputs is poisoned, kept and compared */
-static const double WINNER = 0.7;   /* seconds to time it once more */
+static const double GAIN = 0.99;    /* ratio to the default's time below which a finalist wins */
+static const double LONG = 0.1;     /* seconds of a run from which few rounds suffice */
+static const double TIMING = 0.25;  /* seconds of a finalist's rounds, approximately */
+static const double ELEMENT = 2e-8; /* seconds to make one input element */
+static const double CHECK = 4e-9;   /* seconds to poison, keep and compare one output element */
+static const double WINNER = 0.7;   /* seconds to time the winner once more */
 
 bool finals_are_long(const struct search *s) {
   return s->heavy && s->fewer;
@@ -34,7 +34,7 @@ int finals_find(const struct finals *f, struct tune_candidate c) {
   return i;
 }
 
-/* ---- what they take -------------------------------------------------------------------------- */
+/* ---- cost of finals -------------------------------------------------------------------------- */
 
 static double elements_of(const struct program *p, bool inputs) {
   double elements = 0;
@@ -45,7 +45,7 @@ static double elements_of(const struct program *p, bool inputs) {
   return elements;
 }
 
-/* What so many finalists, and the default, take beside compilers: processor seconds, and runs for all
+/* Cost of that many finalists and the default without compiling: processor seconds, and runs on all
  * images. */
 static void cost_of_finals(const struct search *s, int finalists, double *seconds, double *runs) {
   double part = (double)s->tried / (double)s->images, whole = 0;
@@ -63,14 +63,14 @@ static int most_finalists(const struct search *s) {
   return s->heavy ? HEAVY_FINALISTS : FINALISTS;
 }
 
-/* Of the budget. */
+/* Seconds of the budget that finals need. */
 static double seconds_of_finals(const struct search *s, int finalists) {
   double seconds, runs;
   cost_of_finals(s, finalists, &seconds, &runs);
   return search_seconds(s, seconds + runs * s->run);
 }
 
-/* Its seconds of the budget; next to none where it was found compiled. */
+/* Compiles a finalist; *seconds of the budget, almost 0 if it was cached. */
 static canvas_status compile(const struct search *s, const struct compiler *compiler, int at,
                              const struct loop_tree *tree, double *seconds) {
   double began = search_spent(s);
@@ -79,7 +79,8 @@ static canvas_status compile(const struct search *s, const struct compiler *comp
   return status;
 }
 
-/* As it runs in the finals: for all images, where they are long. The tree is the finalist's, or `*own`. */
+/* The tree that runs in the finals: for all images if they are long. It belongs to the finalist, or
+ * is *own. */
 static const struct loop_tree *final_tree(const struct search *s, const struct finalist *who,
                                           struct loop_tree **own) {
   *own = finals_are_long(s) ? search_bind(s, who->who) : NULL;
@@ -88,8 +89,8 @@ static const struct loop_tree *final_tree(const struct search *s, const struct f
 
 static void add_finalist(const struct search *s, struct finals *f, struct tune_candidate c);
 
-/* As long as nothing was measured, the model says what a run takes. Where it is not known what compilers take, no
- * less is kept than before. */
+/* Reserves time for finals. Until something is measured, a run takes the predicted time. If the
+ * time of compilers is unknown, no less is reserved than before. */
 static void keep_time(struct search *s, const struct finals *f) {
   double seconds, predicted = search_predict(s, (struct tune_candidate){0, 0});
   s->run = isfinite(predicted) ? predicted : 0;
@@ -118,7 +119,7 @@ void finals_close(struct finals *f) {
   for (int i = 0; i < f->count; i++) loop_tree_free(f->of[i].tree);
 }
 
-/* ---- who --------------------------------------------------------------------------------------- */
+/* ---- choosing finalists ---------------------------------------------------------------------- */
 
 static double scale_of(const struct search *s, struct tune_candidate c) {
   for (int i = 0; i < s->trials.count; i++)
@@ -132,8 +133,8 @@ static void add_finalist(const struct search *s, struct finals *f, struct tune_c
   if (tree) f->of[f->count++] = (struct finalist){.who = c, .tree = tree, .scale = scale_of(s, c)};
 }
 
-/* For few images the orders of a tile's loops are as good as the same code: another one than those of the
- * finalists comes first. */
+/* Whether a finalist has the candidate's loop order. With few images different orders often give
+ * the same code, so new orders come first. */
 static bool has_order(const struct search *s, const struct finals *f, struct tune_candidate c) {
   for (int i = 1; i < f->count; i++)
     if (s->sketches.data[f->of[i].who.sketch].blocks == s->sketches.data[c.sketch].blocks)
@@ -141,7 +142,7 @@ static bool has_order(const struct search *s, const struct finals *f, struct tun
   return false;
 }
 
-/* `fresh`: in an order that no finalist has; NULL: there is none. */
+/* The best trial that is no finalist, with `fresh` in an order that no finalist has; NULL: none. */
 static const struct trial *next_best(const struct search *s, const struct finals *f, bool fresh) {
   const struct trial *best = NULL;
   for (int i = 0; i < s->trials.count; i++) {
@@ -156,7 +157,7 @@ static const struct trial *next_best(const struct search *s, const struct finals
 static void choose_finalists(const struct search *s, struct finals *f) {
   int finalists = most_finalists(s);
   if (f->count) f->of[0].scale = scale_of(s, f->of[0].who);
-  for (int turn = 0; turn < finalists; turn++) {
+  for (int i = 0; i < finalists; i++) {
     const struct trial *best = next_best(s, f, finals_are_long(s));
     if (!best) best = next_best(s, f, false);
     if (best && f->count <= FINALISTS) add_finalist(s, f, best->candidate);
@@ -165,7 +166,7 @@ static void choose_finalists(const struct search *s, struct finals *f) {
     f->of[f->count++] = (struct finalist){.who = s->favourite, .scale = 1};
 }
 
-/* The best one always, the others as long as there is time for compilers. */
+/* Compiles the best finalist, and others while there is time. */
 static canvas_status compile_finalists(const struct search *s, const struct compiler *compiler,
                                        struct finals *f) {
   double last = f->compile;
@@ -186,9 +187,9 @@ static canvas_status compile_finalists(const struct search *s, const struct comp
   return CANVAS_OK;
 }
 
-/* ---- turns ------------------------------------------------------------------------------------- */
+/* ---- interleaved rounds ---------------------------------------------------------------------- */
 
-/* That a candidate may take. */
+/* Processor seconds that a candidate may take. */
 static double seconds_for(const struct search *s, bool whole) {
   double run = s->best < 0 ? 0 : s->trials.data[s->best].verdict.median;
   return 10 + 100 * run * (whole ? (double)s->images / (double)s->tried : 1);
@@ -199,8 +200,8 @@ static int rounds_for(double run) {
   return (int)fmax(LEAST_ROUNDS, fmin(FINAL_ROUNDS - 1, rounds));
 }
 
-/* A time of clock_wall by which rounds end: what follows them is in time, too. 0: no limit. */
-static double end_of_turns(const struct search *s, bool whole) {
+/* clock_wall time by which rounds must end to leave time for what follows. 0: no limit. */
+static double end_of_rounds(const struct search *s, bool whole) {
   double seconds = 0, runs = 0;
   if (!(s->budget.seconds > 0) || s->clock) return 0;
   if (!finals_are_long(s)) seconds = WINNER;
@@ -225,34 +226,36 @@ static double median_of(const double *values, int count) {
   return count % 2 ? sorted[count / 2] : 0.5 * (sorted[count / 2 - 1] + sorted[count / 2]);
 }
 
-/* Those of the turns, or of the samples before them, which are one more round where a run takes long. */
-static void take_times(struct finalist *who, const struct verdict *v, const double *turns,
+/* Takes the times of rounds, or the median of earlier samples if there are none. For long runs that
+ * median counts as one more round. */
+static void take_times(struct finalist *who, const struct verdict *v, const double *times,
                        int rounds, double run) {
   who->rounds = 0;
   for (int i = 0; i < rounds; i++)
-    if (isfinite(turns[i])) who->times[who->rounds++] = turns[i];
+    if (isfinite(times[i])) who->times[who->rounds++] = times[i];
   if (!who->rounds || run > LONG) who->times[who->rounds++] = v->median;
 }
 
-/* Each tree is that of its finalist; NULL: it does not run. Where one fails, the others run again without it. */
-static canvas_status run_turns(const struct search *s, const struct compiler *compiler,
-                               const struct expected *expected, const struct program *program,
-                               const struct loop_tree **trees, int count, bool whole,
-                               struct finals *f, struct verdict *verdicts) {
+/* Runs finalists interleaved. trees[i] belongs to finalist i, NULL: it does not run. If one fails,
+ * the others run again without it. */
+static canvas_status time_rounds(const struct search *s, const struct compiler *compiler,
+                                 const struct expected *expected, const struct program *program,
+                                 const struct loop_tree **trees, int count, bool whole,
+                                 struct finals *f, struct verdict *verdicts) {
   double times[FINALS * FINAL_ROUNDS];
   double run = s->run * (whole ? 1 : (double)s->tried / (double)s->images);
   int rounds = rounds_for(run);
   bool again = true;
   while (again) {
     const struct batch_options how = {.seconds = finals_left(f),
-                                      .apart = true,
+                                      .separate = true,
                                       .limits = {.seconds = seconds_for(s, whole),
                                                  .repeats = s->heavy ? 1 : SAMPLES,
                                                  .timing = 0.1,
                                                  .threads = s->measuring.limits.threads,
-                                                 .turns = rounds,
-                                                 .turns_least = run > LONG ? 0 : LEAST_ROUNDS,
-                                                 .turns_until = end_of_turns(s, whole),
+                                                 .rounds = rounds,
+                                                 .rounds_least = run > LONG ? 0 : LEAST_ROUNDS,
+                                                 .rounds_until = end_of_rounds(s, whole),
                                                  .times = times}};
     for (int i = 0; i < f->count * rounds; i++) times[i] = NAN;
     TRY(candidates_measure(s->ctx, compiler, expected, program, trees, f->count, &how, verdicts));
@@ -284,10 +287,10 @@ canvas_status finals_hold(struct search *s, const struct compiler *compiler, str
     trees[i] = f->of[i].tree;
     count += trees[i] != NULL;
   }
-  return run_turns(s, compiler, s->expected, s->measured, trees, count, false, f, verdicts);
+  return time_rounds(s, compiler, s->expected, s->measured, trees, count, false, f, verdicts);
 }
 
-/* ---- the winner -------------------------------------------------------------------------------- */
+/* ---- the winner ------------------------------------------------------------------------------ */
 
 double finals_time(const struct finals *f, int i) {
   const struct finalist *who = &f->of[i];
@@ -323,10 +326,10 @@ int finals_winner(struct finals *f) {
   return best;
 }
 
-/* ---- on all images ----------------------------------------------------------------------------- */
+/* ---- on all images --------------------------------------------------------------------------- */
 
-/* The default, the best two, what the model likes best of them and of all; everyone where there were no finals
- * before. */
+/* Chooses contenders on all images: the default, the best two, and the model's favourites; all
+ * finalists if there were no finals on few images. */
 static void choose_contenders(const struct search *s, struct finals *f, bool of[FINALS]) {
   int best = finals_winner(f), second = -1, liked = -1;
   for (int i = 0; i < f->count; i++) of[i] = finals_are_long(s);
@@ -344,8 +347,8 @@ static void choose_contenders(const struct search *s, struct finals *f, bool of[
   if (liked >= 0) of[liked] = true;
 }
 
-/* What is a verdict of several rounds says so. */
-static void tell_rounds(struct finalist *who) {
+/* Replaces the median and quartiles of a long run by those of its rounds. */
+static void report_rounds(struct finalist *who) {
   if (who->rounds <= 1 || !(who->whole.median > LONG)) return;
   double sorted[FINAL_ROUNDS];
   memcpy(sorted, who->times, sizeof sorted);
@@ -373,11 +376,12 @@ canvas_status finals_hold_whole(struct search *s, const struct compiler *compile
     f->of[i].rounds = -1;
     f->of[i].scale = 1;
   }
-  canvas_status status = run_turns(s, compiler, whole, s->program, trees, count, true, f, verdicts);
+  canvas_status status =
+      time_rounds(s, compiler, whole, s->program, trees, count, true, f, verdicts);
   *right = 0;
   for (int i = 0; i < f->count; i++) {
     *right += f->of[i].rounds > 0;
-    tell_rounds(&f->of[i]);
+    report_rounds(&f->of[i]);
     before[i].whole = f->of[i].whole;
     loop_tree_free(bound[i]);
   }

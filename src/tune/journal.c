@@ -1,4 +1,4 @@
-/* Records of one search: recalled by their texts, added one by one. See journal.h. */
+/* Recalls and adds records of one search. See journal.h. */
 #include "tune/journal.h"
 
 #include <stdlib.h>
@@ -14,11 +14,11 @@ struct known {
 
 struct journal {
   struct log *log;
-  struct records records; /* as they were when it was opened */
+  struct records records; /* records of the log when it was opened */
   struct journal_run run;
   char *program, *machine, *method, *processor;
   struct record_filter filter;
-  int next; /* trial */
+  int next; /* number of the next trial */
   struct {
     VEC(struct known);
   } known;

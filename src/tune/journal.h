@@ -1,46 +1,46 @@
-/* What a search reads from its log and writes to it: verdicts on candidates, by their texts. */
+/* A search's view of its log: verdicts on candidates by their texts. */
 #ifndef CANVAS_TUNE_JOURNAL_H
 #define CANVAS_TUNE_JOURNAL_H
 
 #include "run/verdict.h"
 #include "tune/log.h"
 
-/* What all records of a search have in common. */
+/* Fields that all records of a search share. */
 struct journal_run {
-  const char *program; /* text, as it was given */
-  const char *machine; /* text */
+  const char *program; /* canonical text of the given program */
+  const char *machine; /* text of the machine */
   const char *method;
   uint64_t seed;
   int threads;
 };
 
-/* A candidate's own part. */
+/* Fields of one candidate. */
 struct journal_entry {
   const char *rule;
-  const char *edits, *schedule; /* texts: the edits of the program, and its schedule with numbers */
-  const char *compiler;         /* that compiled it */
+  const char *edits, *schedule; /* texts of the edits and of the schedule with numbers */
+  const char *compiler;         /* text of its compiler */
   bool screened;
 };
 
-/* Of a candidate's two texts, or of two others that say the same. */
+/* Hash of two texts of a candidate. */
 uint64_t journal_hash(const char *edits, const char *schedule);
 
 struct journal;
 
-/* Reads the log, which may be new, and keeps it open. */
+/* Reads the log, which may be new, and keeps it open for appending. */
 canvas_status journal_open(canvas_context *ctx, const char *path, const struct journal_run *run,
                            struct journal **out);
 void journal_close(struct journal *j); /* NULL is fine */
 
-int64_t journal_damaged(const struct journal *j); /* lines that are no records */
+int64_t journal_damaged(const struct journal *j); /* number of damaged lines */
 
-/* The verdict that the same search came to before it was ended; false: none. */
+/* The verdict of an earlier run of the same search; false: none. */
 bool journal_recall(const struct journal *j, const struct journal_entry *e, struct verdict *out);
 canvas_status journal_add(canvas_context *ctx, struct journal *j, const struct journal_entry *e,
                           const struct verdict *verdict);
 
-/* Calls `visit` for the best record of each other program that is the same but for its sizes, on this
- * machine: by rule and schedule text. */
+/* Calls `visit` with rule and schedule of the best record, on this machine, of each program that
+ * differs only in its sizes. */
 void journal_similar(const struct journal *j,
                      void (*visit)(void *data, const char *rule, const char *schedule), void *data);
 

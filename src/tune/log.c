@@ -1,4 +1,4 @@
-/* Appending to a tuning log. See log.h. */
+/* Appends to a tuning log. See log.h. */
 #define _DEFAULT_SOURCE /* flock beside the rest */
 #include "tune/log.h"
 
@@ -17,7 +17,7 @@ struct log {
   int64_t cut;
 };
 
-/* What is written begins with RECORD_BEGIN; after other tools have been at it, with blanks elsewhere. */
+/* Accepts RECORD_BEGIN, and blanks that other tools insert before the first key. */
 bool log_begins(const char *bytes, size_t size) {
   static const char wanted[] = "{\"canvas_log\"";
   const char *p = bytes, *end = bytes + (size < LOG_HEAD ? size : LOG_HEAD);
@@ -46,13 +46,13 @@ static canvas_status find_size(canvas_context *ctx, const struct log *log, int64
   return CANVAS_OK;
 }
 
-/* All of [from, from + length); a file that ends before is no error of its own. */
+/* Reads [from, from + length); fails if the file ends before. */
 static canvas_status read_at(canvas_context *ctx, const struct log *log, int64_t from,
                              size_t length, char *out) {
   for (size_t done = 0; done < length;) {
     ssize_t got = pread(log->file, out + done, length - done, from + (int64_t)done);
     if (got < 0 && errno == EINTR) continue;
-    if (!got) errno = EIO; /* it has become shorter meanwhile */
+    if (!got) errno = EIO; /* the file was truncated meanwhile */
     if (got <= 0) return broken(ctx, log, "read");
     done += (size_t)got;
   }
@@ -67,7 +67,7 @@ static canvas_status check_begin(canvas_context *ctx, const struct log *log, int
   return fail(ctx, CANVAS_BAD_INPUT, "'%.500s' is no tuning log, give another file", log->path);
 }
 
-/* Where the last line begins that has no end; `size` where every line has one. */
+/* Start of an unterminated last line; `size` if all lines are terminated. */
 static canvas_status find_torn(canvas_context *ctx, const struct log *log, int64_t size,
                                int64_t *out) {
   char bytes[4096];
@@ -86,7 +86,7 @@ static canvas_status find_torn(canvas_context *ctx, const struct log *log, int64
   return CANVAS_OK;
 }
 
-/* Whether the bytes from there on are a record that lacks nothing but its line's end. */
+/* Whether the bytes are a record that lacks only its line break. */
 static bool only_lacks_end(const struct log *log, int64_t from, int64_t size) {
   canvas_context aside = {0};
   struct record r;
@@ -98,7 +98,7 @@ static bool only_lacks_end(const struct log *log, int64_t from, int64_t size) {
   return good;
 }
 
-/* All of the bytes at the end of a file of `size`; or none of them. */
+/* Appends all of the bytes to a file of `size`, or none. */
 static canvas_status put(canvas_context *ctx, const struct log *log, int64_t size,
                          const char *bytes, size_t length) {
   for (size_t done = 0; done < length;) {
@@ -106,7 +106,7 @@ static canvas_status put(canvas_context *ctx, const struct log *log, int64_t siz
     if (now < 0 && errno == EINTR) continue;
     if (now <= 0) {
       int why = now ? errno : ENOSPC;
-      if (done && ftruncate(log->file, size)) why = errno; /* the next one who opens it cuts it */
+      if (done && ftruncate(log->file, size)) why = errno; /* the next log_open repairs it */
       errno = why;
       return broken(ctx, log, "write to the log");
     }
@@ -115,7 +115,7 @@ static canvas_status put(canvas_context *ctx, const struct log *log, int64_t siz
   return CANVAS_OK;
 }
 
-/* Every line has an end afterwards. *size: of the file. */
+/* Terminates or removes an unterminated last line; *size is the file's size. */
 static canvas_status mend(canvas_context *ctx, struct log *log, int64_t *size) {
   char last;
   TRY(find_size(ctx, log, size));
@@ -185,7 +185,7 @@ canvas_status log_append(canvas_context *ctx, struct log *log, const struct reco
   record_print(r, &line);
   canvas_status status = lock(ctx, log);
   if (status == CANVAS_OK) {
-    status = mend(ctx, log, &size); /* another process may have been killed since it was opened */
+    status = mend(ctx, log, &size); /* another process may have been killed meanwhile */
     if (status == CANVAS_OK) status = put(ctx, log, size, line.text, line.length);
     flock(log->file, LOCK_UN);
   }

@@ -1,13 +1,13 @@
-/* Which records count here, the best of them, and all of them in order. See log.h. */
+/* Filters records, chooses the best and sorts them. See log.h. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "tune/log.h"
 
-/* ---- where they are from --------------------------------------------------------------------- */
+/* ---- origin of records ----------------------------------------------------------------------- */
 
-/* The next line of a machine's text that says what code depends on; NULL after the last. */
-static const char *telling_line(const char *p) {
+/* The next line of a machine's text that affects code; NULL after the last. */
+static const char *relevant_line(const char *p) {
   static const char *const other[] = {"machine ", "cores ", "memory "};
   for (;; p = strchr(p, '\n') + 1) {
     bool skipped = false;
@@ -21,8 +21,8 @@ static const char *telling_line(const char *p) {
 static bool same_machine(const char *a, const char *b) {
   if (a == b) return true;
   for (;; a = strchr(a, '\n') + 1, b = strchr(b, '\n') + 1) {
-    a = telling_line(a);
-    b = telling_line(b);
+    a = relevant_line(a);
+    b = relevant_line(b);
     if (!a || !b) return !a && !b;
     size_t length = strcspn(a, "\n");
     if (length != strcspn(b, "\n") || memcmp(a, b, length) != 0) return false;
@@ -49,7 +49,7 @@ bool record_passes(const struct record *r, const struct record_filter *f) {
          (!f->machine || same_machine(f->machine, r->machine)) && rounds_little(r, f);
 }
 
-/* ---- of which program ------------------------------------------------------------------------- */
+/* ---- program of records ---------------------------------------------------------------------- */
 
 static const char *without_name(const char *text) {
   const char *line = strstr(text, "\nprogram ");
@@ -63,7 +63,7 @@ bool record_is_of(const struct record *r, const char *program, const struct reco
 
 /* ---- the best -------------------------------------------------------------------------------- */
 
-/* Measured where the other one was. */
+/* Whether the record was measured under the same conditions as the other one. */
 static bool is_from_there(const struct record *r, const struct record *other) {
   const struct record_filter there = {.machine = other->machine,
                                       .processor = other->processor,
@@ -73,7 +73,7 @@ static bool is_from_there(const struct record *r, const struct record *other) {
   return record_passes(r, &there);
 }
 
-/* What was timed as a call of a network, of all programs: few of many records. */
+/* Correct records timed as calls of a network, of all programs: few of many records. */
 struct in_networks {
   VEC(const struct record *);
 };
@@ -88,7 +88,8 @@ static struct in_networks find_in_networks(const struct records *all,
   return found;
 }
 
-/* When the program of `like` was timed in a network, where that was measured, for the last time; INT64_MIN: never. */
+/* Last time the program of `like` was timed in a network under the conditions of `like`; INT64_MIN:
+ * never. */
 static int64_t last_in_network(const struct in_networks *found, const struct record *like,
                                const struct record_filter *f) {
   int64_t last = INT64_MIN;
@@ -100,20 +101,21 @@ static int64_t last_in_network(const struct in_networks *found, const struct rec
   return last;
 }
 
-/* In a network Winograd's convolution is no matter of schedules, so that it says nothing about it. */
+/* Whether a later timing in a network replaces the record. In networks a pass chooses Winograd's
+ * convolution, so records with it are not replaced. */
 static bool is_overruled(const struct record *r, int64_t in_network) {
   if (r->network > 0) return r->time < in_network;
   return r->time <= in_network && !record_winograd(r);
 }
 
-/* Better than `best`, which is NULL where there is none. Of those that are as fast the first in the order of
- * merged logs, so that the order of the files does not matter. */
+/* Whether the record is better than `best` (NULL: none). Ties go by the order of merged logs, so
+ * that the order of files does not matter. */
 static bool is_better(const struct record *r, const struct record *best) {
   if (r->failure || !best) return !r->failure;
   return r->median < best->median || (r->median == best->median && record_compare(r, best) < 0);
 }
 
-/* Searches of the program on so many threads ended before their finals, all of them. */
+/* Whether no search of the program for that many threads reached its finals. */
 static bool never_ended(const struct records *all, const struct record *r,
                         const struct record_filter *f) {
   for (int i = 0; i < all->count; i++) {
@@ -129,7 +131,7 @@ const struct record *records_best(const struct records *r, const char *program,
                                   const struct record_filter *filter) {
   const struct record *best = NULL, *trial = NULL;
   struct in_networks networks = find_in_networks(r, filter);
-  int threads = 0; /* of the last record that was looked at */
+  int threads = 0; /* threads for which trials_only was computed */
   bool trials_only = false;
   for (int i = 0; i < r->count; i++) {
     const struct record *one = &r->data[i];
@@ -147,7 +149,7 @@ const struct record *records_best(const struct records *r, const char *program,
   return best ? best : trial;
 }
 
-/* Where the best record of all is from, and not from where it is wanted. */
+/* The reason why the best of all records does not match the filter. */
 static canvas_status from_elsewhere(canvas_context *ctx, const char *title, const struct record *r,
                                     const struct record_filter *f) {
   const struct {
@@ -200,8 +202,7 @@ canvas_status records_choose(canvas_context *ctx, const struct records *r, const
 
 /* ---- by tasks -------------------------------------------------------------------------------- */
 
-/* Where a task stands in a hash table of indices into tasks, plus one. Texts are equal where their
- * pointers are. */
+/* The slot of a task in a hash table of indices plus one. Equal texts have equal pointers. */
 static int *find_task(const struct log_tasks *tasks, int *slots, size_t mask,
                       const struct record *r) {
   uint64_t h =

@@ -1,4 +1,4 @@
-/* Reading a tuning log. See log.h. */
+/* Reads a tuning log. See log.h. */
 #define _DEFAULT_SOURCE /* flock beside the rest */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@ static size_t slot_of(const struct records *r, const char *text) {
   return slot;
 }
 
-/* At least one slot in four stays free. */
+/* Grows the hash table; a quarter of the slots stays free. */
 static void make_room(struct records *r) {
   if (4 * (r->text_count + 1) <= 3 * r->text_slots) return;
   const char **old = r->texts;
@@ -32,7 +32,7 @@ static void make_room(struct records *r) {
   mem_free(old);
 }
 
-/* The one copy of a text; NULL is as "". */
+/* The shared copy of a text; NULL counts as "". */
 static char *keep(struct records *r, const char *text) {
   if (!text) text = "";
   make_room(r);
@@ -65,12 +65,12 @@ enum { CHUNK = 1 << 20 };
 
 struct lines {
   int file;
-  int64_t left; /* bytes of the file that are still to be read */
+  int64_t left; /* unread bytes of the file */
   char *bytes;
-  size_t capacity, start, end; /* [start, end) is read and not yet given */
+  size_t capacity, start, end; /* [start, end): read but not yet returned */
 };
 
-/* More bytes behind `end`. False, with errno, where that fails; a file that has become shorter ends. */
+/* Reads more bytes after `end`; false: failed, errno is set. A truncated file just ends. */
 static bool read_more(struct lines *l) {
   if (l->start) memmove(l->bytes, l->bytes + l->start, l->end - l->start);
   l->end -= l->start;
@@ -89,8 +89,8 @@ static bool read_more(struct lines *l) {
   return true;
 }
 
-/* Where a line ends: at \n, at \r\n, or at a \r that editors of old systems leave alone; no record holds either. The
- * last byte may be the first of two. NULL: not here. */
+/* The end of a line: \n, \r\n, or a lone \r of old editors; records contain neither. A \r in the
+ * last byte may be followed by \n. NULL: not found. */
 static const char *line_end(const char *bytes, size_t length) {
   const char *stop = memchr(bytes, '\n', length);
   size_t before = stop ? (size_t)(stop - bytes) : length;
@@ -98,8 +98,8 @@ static const char *line_end(const char *bytes, size_t length) {
   return alone ? alone : stop;
 }
 
-/* The next line without its end, of one that is too long a piece; *line is NULL after the last. False, with
- * errno, where that fails. */
+/* The next line without its end, or a piece of one that is too long; *line is NULL after the last.
+ * False: failed, errno is set. */
 static bool next_line(struct lines *l, const char **line, size_t *length) {
   for (size_t seen = 0;;) {
     size_t have = l->end - l->start;
@@ -122,16 +122,16 @@ static canvas_status broken(canvas_context *ctx, const char *path) {
   return fail(ctx, CANVAS_IO, "cannot read '%.500s': %s", path, strerror(errno));
 }
 
-/* Where the file system has no locks nobody appends either. False, with errno, where it has some and this
- * one cannot be had. */
+/* Locks the file for reading. Without locks in the file system nobody appends either. False:
+ * failed, errno is set. */
 static bool lock_to_read(int file, bool *locked) {
-  int answer;
-  while ((answer = flock(file, LOCK_SH)) && errno == EINTR) continue;
-  *locked = !answer;
-  return !answer || errno == ENOSYS || errno == EOPNOTSUPP || errno == EINVAL;
+  int status;
+  while ((status = flock(file, LOCK_SH)) && errno == EINTR) continue;
+  *locked = !status;
+  return !status || errno == ENOSYS || errno == EOPNOTSUPP || errno == EINVAL;
 }
 
-/* Opened, and its size at a moment when nobody writes; what comes behind it meanwhile is not read. */
+/* Opens the file and takes its size while nobody writes; later bytes are not read. */
 static canvas_status open_file(canvas_context *ctx, const char *path, struct lines *l) {
   struct stat s;
   l->file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);

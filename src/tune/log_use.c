@@ -1,18 +1,18 @@
-/* The best record that can be used: one that cannot hides none that can. See log.h. */
+/* Chooses the best usable record; an unusable one does not hide usable ones. See log.h. */
 #include <limits.h>
 #include <string.h>
 
 #include "base/number.h"
 #include "tune/log.h"
 
-enum { ONE_BY_ONE = 16 /* records that are refused before all others of the program are tried */ };
+enum { ONE_BY_ONE = 16 /* refused records after which all of the program are tried */ };
 
 struct using {
   const struct records *records;
-  struct record_filter filter; /* with ... */
-  bool *refused, *good;        /* ... by record, as far as they were tried */
-  int count;                   /* of those refused */
-  canvas_context why;          /* the first was */
+  struct record_filter filter; /* filter of records; `refused` is set to */
+  bool *refused, *good;        /* by record: tried and unusable; tried and usable */
+  int count;                   /* number of refused records */
+  canvas_context why;          /* reason of the first refusal */
 };
 
 static void using_open(struct using *u, const struct records *r,
@@ -29,7 +29,7 @@ static void using_close(struct using *u) {
   mem_free(u->good);
 }
 
-/* False: it cannot be used, and counts no more. */
+/* Binds a record; false: unusable, and refused from now on. */
 static bool try_record(struct using *u, const struct record *r, const struct record_use *use,
                        struct recorded *out) {
   canvas_context aside;
@@ -39,7 +39,7 @@ static bool try_record(struct using *u, const struct record *r, const struct rec
   return good;
 }
 
-/* A file of nothing but such records is gone through once, and not once for each of them. */
+/* Tries all records of the program in one pass, since a file may have many unusable ones. */
 static void try_all(struct using *u, const char *program, const struct record_use *use) {
   struct recorded bound;
   if (u->count != ONE_BY_ONE) return;
@@ -51,7 +51,7 @@ static void try_all(struct using *u, const char *program, const struct record_us
   }
 }
 
-/* ---- of one program -------------------------------------------------------------------------- */
+/* ---- one program ----------------------------------------------------------------------------- */
 
 static canvas_status none_usable(canvas_context *ctx, const struct using *u, const char *title) {
   return fail(ctx, CANVAS_NONE, "%d record%s of '%.100s' cannot be used: %.800s", u->count,
@@ -78,9 +78,9 @@ canvas_status records_use(canvas_context *ctx, const struct records *r,
   return status;
 }
 
-/* ---- of all programs ------------------------------------------------------------------------- */
+/* ---- all programs ---------------------------------------------------------------------------- */
 
-/* As the filter lets pass, for the machine. */
+/* Use of a record on the machine, with the filter's limit of Winograd tiles. */
 static struct record_use use_of(const struct using *u, const struct machine *machine) {
   return (struct record_use){NULL, machine, u->filter.exact ? u->filter.winograd : INT_MAX};
 }

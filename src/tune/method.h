@@ -1,7 +1,8 @@
-/* Search methods: each a function that measures what it thinks worth it until the budget is spent.
+/* Search methods: functions that measure candidates until the budget is spent.
  *
- * All of them are seeded (search->random) and answer to the same budget; what is best is found in
- * search->trials by the caller. A new one is a function and a row of METHODS. */
+ * All are seeded (search->random) and share one budget; the caller finds the best in
+ * search->trials. A new method is a function and a row of METHODS.
+ */
 #ifndef CANVAS_TUNE_METHOD_H
 #define CANVAS_TUNE_METHOD_H
 
@@ -22,20 +23,20 @@
 
 struct method {
   const char *name;
-  int trials; /* unless the user says so */
+  int trials; /* default number of trials */
   const char *summary;
   canvas_status (*run)(struct search *s);
 };
 extern const struct method methods[];
 extern const int method_count;
 
-const struct method *method_find(const char *name); /* NULL: there is none */
+const struct method *method_find(const char *name); /* NULL: unknown */
 
 #define X(name, ...) canvas_status method_##name(struct search *s);
 METHODS(X)
 #undef X
 
-/* method_quick.c: what the model would try, the best first; the default is in it. */
+/* method_quick.c: candidates that the model suggests, best first, including the default. */
 void method_shortlist(struct search *s, struct ranking *out);
 
 #endif

@@ -1,7 +1,6 @@
-/* Coordinate descent as AutoTVM's DropletTuner: from the best of the model's guesses, one number or two a
- * step up or down, sixteen at a time; a step is taken only where a t-test of the two timings says that it
- * is faster. See method.h.
- */
+/* Coordinate descent as in AutoTVM's DropletTuner. From the best of the model's guesses, one or two
+ * numbers are changed by a step, sixteen candidates at a time. A step is taken only if a t-test of
+ * the two timings confirms it. See method.h. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -16,7 +15,7 @@ static const struct verdict *verdict_of(const struct search *s, struct tune_cand
   return NULL;
 }
 
-/* The variance of a mean, from the quartiles: they are 1.349 standard deviations apart. */
+/* Variance of the mean, from quartiles, which are 1.349 standard deviations from each other. */
 static double variance(const struct verdict *v) {
   double sigma = (v->upper - v->lower) / 1.349;
   return sigma * sigma / v->repeats;
@@ -33,7 +32,7 @@ struct moves {
   VEC(struct tune_candidate);
 };
 
-/* A knob a step up or down, then pairs of them. */
+/* One knob changed by a step, then pairs of knobs. */
 static void find_moves(struct search *s, struct tune_candidate from, struct moves *out) {
   int knobs = s->spaces[from.sketch]->count;
   struct tune_candidate one, two;
@@ -46,7 +45,7 @@ static void find_moves(struct search *s, struct tune_candidate from, struct move
     }
 }
 
-/* *at moves to the first batch's best that is faster; false: there is none. */
+/* Moves *at to the best candidate of the first batch with a faster one; *moved: there is one. */
 static canvas_status take_step(struct search *s, struct tune_candidate *at, bool *moved) {
   struct moves m = {0};
   canvas_status status = CANVAS_OK;

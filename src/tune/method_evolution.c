@@ -1,8 +1,7 @@
-/* Ansor's evolutionary search with the closed-form model in the place of the learned one: a population,
- * a fifth of it from the best that was measured, goes through four rounds in which members are chosen
- * by what the model says of their speed and mutated with probability 0.85; of all that were seen the best
- * predicted are measured, and one in twenty at random. See method.h.
- */
+/* Ansor's evolutionary search with the closed-form model instead of the learned one. A fifth of the
+ * population comes from the best measured candidates. In four rounds members are chosen by
+ * predicted speed and mutated with probability 0.85. The 60 best predicted of all seen are
+ * measured, plus 4 random ones. See method.h. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -32,7 +31,7 @@ static const struct ranked *chosen(struct search *s, const struct ranking *p, do
   return &p->data[0];
 }
 
-/* One number changed: half the time to the next one. */
+/* Changes one number: with probability 1/2 to its neighbour, else to any. */
 static struct tune_candidate mutated(struct search *s, struct tune_candidate c) {
   const struct space *space = s->spaces[c.sketch];
   struct tune_candidate out = c;

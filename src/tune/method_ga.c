@@ -1,8 +1,7 @@
-/* A genetic algorithm as AutoTVM's GATuner has it: a population of 100, three elites, parents by
- * roulette on speed, one-point crossover of their numbers, each number redrawn with probability 0.1,
- * no model. A gene is the sketch and then its digits; of parents of two sketches the child has the
- * first one's sketch, and of the other what digits fit. See method.h.
- */
+/* A genetic algorithm as in AutoTVM's GATuner: a population of 100, three elites, parents drawn by
+ * speed, one-point crossover of their numbers, each number redrawn with probability 0.1, no model.
+ * A gene is the sketch, then its digits. With parents of two sketches the child has the first one's
+ * sketch, and the digits of the other that fit. See method.h. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -13,7 +12,7 @@ static const uint32_t MUTATION = 10; /* percent of digits */
 
 struct population {
   struct tune_candidate who[POPULATION];
-  double speed[POPULATION]; /* 1/seconds; 0: it failed */
+  double speed[POPULATION]; /* 1/seconds; 0: failed */
   int count;
 };
 
@@ -49,7 +48,7 @@ static struct tune_candidate child_of(struct search *s, struct tune_candidate a,
   return (struct tune_candidate){a.sketch, space_point(space, digits)};
 }
 
-/* A legal child that was not measured; a random candidate where there is none. */
+/* A legal child that was not measured, else a random candidate; false: none. */
 static bool breed(struct search *s, const struct population *p, struct tune_candidate *out) {
   for (int i = 0; i < TRIES; i++) {
     *out = child_of(s, p->who[parent(s, p)], p->who[parent(s, p)]);

@@ -1,10 +1,10 @@
-/* AutoScheduler's `q`: for each sketch a network says what moving one number up or down is worth (deep
- * Q-learning: an online network and a target), and the search follows it from points drawn as
- * `searching` draws them, at times a random direction. See method.h.
+/* AutoScheduler's `q`: for each sketch a network learns the value of changing one number by a step
+ * (deep Q-learning: an online and a target network). The search follows it from points drawn as in
+ * `searching`, sometimes in a random direction. See method.h.
  *
  *     state   the digits, each from 0 to 1          direction   2 * knob + (up ? 1 : 0)
- *     reward  tanh(gain), the gain being how much faster as a part of the time before, 0 if it is slower
- *     value   reward + 0.9 * the best of the target network at the new point
+ *     reward  tanh(gain), gain = reduction of the time relative to the time before, 0 if slower
+ *     value   reward + 0.9 * the best value of the target network at the new point
  *     chance of a random direction   max(0.8 exp(-0.01 t), 0.1) in round t
  */
 #include <math.h>
@@ -23,7 +23,7 @@ struct move {
 };
 
 struct walker {
-  struct mlp *online, *target; /* NULL until the sketch is met */
+  struct mlp *online, *target; /* NULL until the sketch is used */
 };
 
 struct learner {
@@ -76,7 +76,7 @@ static void learn(struct learner *l) {
     if (l->walkers[i].online) mlp_copy(l->walkers[i].target, l->walkers[i].online);
 }
 
-/* The direction that the network, or chance, takes from there to a point that is new; false: none. */
+/* The direction to a new point that the network, or chance, chooses; false: none. */
 static bool choose(struct learner *l, struct tune_candidate from, double chance, struct move *out) {
   struct search *s = l->s;
   int knobs = s->spaces[from.sketch]->count, best = -1;
@@ -97,7 +97,7 @@ static bool choose(struct learner *l, struct tune_candidate from, double chance,
   return best >= 0;
 }
 
-/* A correct trial, by annealing: the better the likelier. */
+/* Draws a correct trial, as in simulated annealing. */
 static struct tune_candidate start_of(struct search *s) {
   const struct trial *best = &s->trials.data[s->best];
   const struct trial *t = &s->trials.data[random_below(&s->random, (uint32_t)s->trials.count)];

@@ -1,11 +1,11 @@
-/* The model first: `oneshot` returns its first choice, `quick` measures the best predicted candidates, then their
- * neighbours.
+/* Methods led by the model: `oneshot` returns its first choice; `quick` measures the best predicted
+ * candidates, then their neighbours.
  *
- * What is considered: all points of a small space; of a large one some random ones, and from the best of
- * them down the neighbours as long as the prediction falls. The shortlist has the default, what was found
- * for similar programs, and the best predicted of each sketch in turn. From the best measured
- * points on, all neighbours that the model does not think much worse are measured, the likeliest first,
- * until none of them is better.
+ * All points of a small space are considered; of a large one random points, and from the best of
+ * them neighbours as long as the prediction falls. The shortlist has the default, results of
+ * similar programs, and the best predicted of each sketch in turn. From the best measured points
+ * all neighbours that are not predicted much slower are measured, the most promising first, until
+ * none is better.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -13,21 +13,21 @@
 #include "tune/method.h"
 
 enum {
-  SMALL = 200,   /* points of a space that are all looked at */
-  SAMPLES = 100, /* ... of a larger one */
-  DESCENTS = 2,  /* from the best so many of these */
+  SMALL = 200,   /* largest space, in points, that is considered as a whole */
+  SAMPLES = 100, /* random points of a larger space */
+  DESCENTS = 2,  /* best random points from which to descend */
   SHORTLIST = 24,
-  STEP = 8,  /* neighbours that are measured at once */
-  STARTS = 3 /* points from which neighbours are measured */
+  STEP = 8,  /* neighbours measured in one batch */
+  STARTS = 3 /* points whose neighbours are measured */
 };
 
-static const double WORSE = 1.3;   /* predicted beside the point: not measured */
-static const double BETTER = 0.99; /* measured beside the point: taken */
-static const double NEARLY = 0.92; /* predicted beside the default: not taken unmeasured */
+static const double WORSE = 1.3;   /* predicted ratio to the point, to be measured */
+static const double BETTER = 0.99; /* measured ratio to the point, to be taken */
+static const double NEARLY = 0.92; /* predicted ratio to the default, to replace it */
 
-/* ---- what the model would do ----------------------------------------------------------------- */
+/* ---- candidates by the model ----------------------------------------------------------------- */
 
-/* The best neighbour by prediction, as long as there is a better one. */
+/* Moves to the best predicted neighbour as long as it is better. */
 static void descend(struct search *s, struct ranked from, struct ranking *seen) {
   struct ranked now, best = from;
   const struct space *space = s->spaces[from.candidate.sketch];
@@ -63,7 +63,8 @@ static void consider(struct search *s, struct ranking *all) {
   ranking_sort(all);
 }
 
-/* Of every sketch its best, then of every sketch its second, ... within the best half or so. */
+/* Takes the best of each sketch, then the second of each, and so on, up to twice the best
+ * prediction. */
 static void take_in_turn(const struct search *s, const struct ranking *all, struct ranking *out) {
   int *taken = mem_alloc((size_t)s->sketches.count * sizeof *taken);
   for (int turn = 0; out->count < SHORTLIST && turn < SHORTLIST; turn++)
@@ -80,7 +81,7 @@ static void take_in_turn(const struct search *s, const struct ranking *all, stru
   mem_free(taken);
 }
 
-/* The best of each order of loops: where there is time for some trials alone. */
+/* Takes the best of each loop order, for when there is time for few trials. */
 static void take_orders(const struct search *s, const struct ranking *all, struct ranking *out) {
   uint32_t taken = 0;
   for (int i = 0; i < all->count; i++) {
@@ -90,7 +91,7 @@ static void take_orders(const struct search *s, const struct ranking *all, struc
   }
 }
 
-/* What the model likes best may be for more images than are tried: the finals have it then. */
+/* Keeps the model's favourite, which may need more images than trials have, for the finals. */
 static void keep_favourite(struct search *s, const struct ranking *all) {
   if (!s->fewer || !all->count) return;
   s->favourite = all->data[0].candidate;
@@ -114,7 +115,7 @@ void method_shortlist(struct search *s, struct ranking *out) {
 
 /* ---- oneshot --------------------------------------------------------------------------------- */
 
-/* The best of many predictions is partly luck: the default stands for what is nearly as good. */
+/* The minimum of many predictions is biased: the default is preferred if it is nearly as good. */
 canvas_status method_oneshot(struct search *s) {
   struct ranking all = {0};
   consider(s, &all);
@@ -146,7 +147,7 @@ static void find_neighbours(const struct search *s, struct tune_candidate from,
   ranking_sort(out);
 }
 
-/* Measures neighbours of `from` in batches until one is better; *to is it. */
+/* Measures neighbours of `from` in batches until one is better, *to. */
 static canvas_status improve(struct search *s, struct tune_candidate from,
                              struct tune_candidate *to, bool *better) {
   struct ranking near = {0};
@@ -172,7 +173,7 @@ static int by_time(const void *a, const void *b) {
   return (x->predicted > y->predicted) - (x->predicted < y->predicted);
 }
 
-/* The best points that were measured, with their times. */
+/* The correct trials with their times, fastest first. */
 static void measured_best(const struct search *s, struct ranking *out) {
   for (int i = 0; i < s->trials.count; i++)
     if (s->trials.data[i].verdict.failure == FAILED_NOT)

@@ -1,16 +1,16 @@
-/* Without a model: random points, and all points. See method.h. */
+/* Methods without a model: random points, and all points. See method.h. */
 #include "tune/method.h"
 
 enum { TOGETHER = 20 };
 
 canvas_status method_random(struct search *s) {
-  struct tune_candidate c[TOGETHER] = {{0, 0}}; /* the default comes first */
+  struct tune_candidate c[TOGETHER] = {{0, 0}}; /* starts with the default */
   int count = 1, idle = 0;
   while (!search_over(s) && idle < 20) {
     int before = s->trials.count;
     while (count < TOGETHER && search_draw(s, &c[count])) count++;
     TRY(search_measure(s, c, count));
-    idle = s->trials.count == before ? idle + 1 : 0; /* a small space is used up */
+    idle = s->trials.count == before ? idle + 1 : 0; /* small spaces are exhausted */
     count = 0;
   }
   return CANVAS_OK;

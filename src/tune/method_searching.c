@@ -1,9 +1,9 @@
-/* AutoScheduler's `searching`: from a point that was measured, drawn as simulated annealing would, all
- * neighbours in every direction are measured; a point none of whose neighbours is better is a local minimum
+/* AutoScheduler's `searching`. From a measured point, drawn as in simulated annealing, all
+ * neighbours in every direction are measured. A point without a better neighbour is a local minimum
  * and not drawn again. Before each round some random points are added.
  *
- * Two things differ on purpose: 20 random points come before the first round instead of 400, and what
- * stops it is the budget, not a difference in milliseconds. See method.h.
+ * Two things differ on purpose: 20 random points precede the first round instead of 400, and the
+ * budget ends the search, not a difference in milliseconds. See method.h.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -15,13 +15,13 @@ enum { WARM_UP = 20, ROUND = 8 };
 struct stored {
   struct tune_candidate who;
   double time;
-  bool minimum; /* a local one */
+  bool minimum; /* a local minimum */
 };
 struct memory {
   VEC(struct stored);
 };
 
-/* New trials since `from`, if they were correct, as Metropolis would take them. */
+/* Stores correct trials since `from`, accepted as in the Metropolis algorithm. */
 static void store_trials(struct search *s, int from, struct memory *m, double best) {
   for (int i = from; i < s->trials.count; i++) {
     const struct trial *t = &s->trials.data[i];

@@ -1,4 +1,4 @@
-/* Forward, backward and Adadelta (Zeiler, 2012) of a small network. See mlp.h. */
+/* Forward and backward pass of a small network, trained by Adadelta (Zeiler, 2012). See mlp.h. */
 #include "tune/mlp.h"
 
 #include <math.h>
@@ -9,15 +9,15 @@
 
 static const float DECAY = 0.95f, EPSILON = 1e-6f;
 
-/* A weight and what Adadelta remembers of it. */
+/* A weight with Adadelta's running means of squared gradients and steps. */
 struct weight {
   float value, gradients, steps;
 };
 
 struct layer {
   int in, out;
-  struct weight *weights; /* out rows of in and a bias */
-  float *values;          /* of its outputs, after relu but in the last */
+  struct weight *weights; /* `out` rows of `in` weights and a bias */
+  float *values;          /* outputs, after relu except in the last layer */
   float *errors;          /* d loss / d values */
 };
 
@@ -88,7 +88,7 @@ static void step(struct weight *w, float gradient) {
   w->value += by;
 }
 
-/* Errors of the layer before, then the layer's own weights. */
+/* Computes the errors of the layer before, and updates the layer's own weights. */
 static void backward(struct layer *l, struct layer *before, const float *in) {
   if (before) memset(before->errors, 0, (size_t)before->out * sizeof *before->errors);
   for (int o = 0; o < l->out; o++) {

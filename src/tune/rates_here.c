@@ -1,7 +1,7 @@
-/* The rates of this machine: from the cache, or measured and kept there. See rates_here.h.
+/* Finds the rates of this machine: from the cache, or measured and cached. See rates_here.h.
  *
- * Probes are run in a child, one after the other and that several times over, so that work of others
- * beside it for a while spoils no probe's best. Time is processor time of the thread.
+ * Probes run in a child, one after another in several rounds, so that temporary load spoils no
+ * probe's best time. Processor time of the thread is measured.
  */
 #include "tune/rates_here.h"
 
@@ -27,7 +27,7 @@ static const double SAMPLE = 150e-6; /* seconds of one probe in a round */
 struct run {
   const struct probes *probes;
   const struct object *objects;
-  int file[PROBES_MOST]; /* of each object */
+  int file[PROBES_MOST]; /* descriptor of each object */
   double *best;          /* seconds of a call by probe, in shared memory; 0: none yet */
   int (*call[PROBES_MOST])(void *const *pointers);
   float *x, *y, *stream;
@@ -48,7 +48,7 @@ static bool load(struct run *r, int i) {
   return r->call[i] != NULL;
 }
 
-/* Between 0.25 and 0.75: every function is a number there, and none a special case. */
+/* Numbers between 0.25 and 0.75, which are no special case of any function. */
 static float *filled(size_t floats) {
   void *memory = NULL;
   if (posix_memalign(&memory, ALIGNMENT, floats * sizeof(float)) != 0) return NULL;
@@ -71,7 +71,7 @@ static void sample(struct run *r, int i) {
   const struct probe *p = &r->probes->list[i];
   void *pointers[2] = {p->bytes ? r->stream : r->x, r->y};
   int calls = r->best[i] > 0 ? (int)ceil(SAMPLE / r->best[i]) : 1;
-  r->call[i](pointers); /* what the caches keep is there */
+  r->call[i](pointers); /* warms the caches */
   double start = thread_time();
   for (int call = 0; call < calls; call++) r->call[i](pointers);
   double each = (thread_time() - start) / calls;
@@ -85,7 +85,7 @@ static int work(void *data) {
   if (!get_memory(r)) return 1;
   for (int round = 0; round < ROUNDS; round++)
     for (int i = 0; i < r->probes->count; i++) sample(r, i);
-  return 0; /* what it took goes with the process */
+  return 0; /* memory is freed with the process */
 }
 
 /* ---- in the parent --------------------------------------------------------------------------- */
@@ -103,7 +103,7 @@ static bool run_opened(canvas_context *ctx, struct run *r, double *best) {
   return end.how == CHILD_EXITED && !end.code && best[0] > 0;
 }
 
-/* Objects that do not do are forgotten: the next process compiles them anew. */
+/* Runs the probes. Objects that fail are removed, so that the next process compiles them again. */
 static bool run_probes(canvas_context *ctx, const struct probes *probes,
                        const struct object *objects, double *best) {
   struct run r = {.probes = probes, .objects = objects};
@@ -135,7 +135,7 @@ static bool compile_probes(canvas_context *ctx, const struct compiler *compiler,
   return good == probes->count;
 }
 
-/* What is beyond belief stays as it was. */
+/* Sets measured rates; implausible ones keep their likely values. */
 static void set_rates(const struct probes *probes, const double *best, struct rates *r) {
   double hertz = probes->list[0].units / best[0];
   if (hertz > 1e8 && hertz < 1e11) r->hertz = hertz;
@@ -157,9 +157,9 @@ static bool measure_rates(canvas_context *ctx, const struct compiler *compiler,
   return r->measured;
 }
 
-/* ---- kept ------------------------------------------------------------------------------------ */
+/* ---- cached rates ---------------------------------------------------------------------------- */
 
-/* All that the rates depend on. */
+/* Writes everything that the rates depend on. */
 static void print_key(const struct machine *machine, const struct compiler *compiler,
                       const struct probes *probes, struct buf *out) {
   buf_printf(out, "rates of canvas %s, %s\n", CANVAS_VERSION, compiler_text(compiler));
@@ -167,7 +167,7 @@ static void print_key(const struct machine *machine, const struct compiler *comp
   for (int i = 0; i < probes->count; i++) buf_puts(out, probes->list[i].text);
 }
 
-/* A damaged file is forgotten. */
+/* Finds cached rates; removes a damaged file. */
 static bool find_kept(const char *cache, const struct buf *key, struct rates *out) {
   struct buf text = {0};
   char *path = cache_find(cache, key->text, key->length);
@@ -221,7 +221,7 @@ canvas_status rates_here(canvas_context *ctx, const struct machine *machine, str
   canvas_context own;
   struct compiler *compiler = NULL;
   char *cache = NULL;
-  (void)ctx; /* whatever fails, there are likely ones */
+  (void)ctx; /* on any failure the likely rates remain */
   *out = rates_likely(machine);
   if (cache_open(&own, NULL, &cache) == CANVAS_OK &&
       compiler_open(&own, NULL, &compiler) == CANVAS_OK)

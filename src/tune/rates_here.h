@@ -1,14 +1,13 @@
-/* The rates of the machine that runs Canvas: measured once, then kept in the cache. */
+/* Rates of the machine that runs Canvas: measured once, then cached. */
 #ifndef CANVAS_TUNE_RATES_HERE_H
 #define CANVAS_TUNE_RATES_HERE_H
 
 #include "cost/rates.h"
 
-/* Those of this machine for code that is bound for `machine`: from the cache, or measured
- * and kept there. Likely ones where there is no compiler, or nothing can be kept or measured; then
- * `measured` is false. */
+/* Rates of this machine for code bound for `machine`, from the cache or measured. Likely rates if
+ * there is no compiler or measuring fails; then `measured` is false. */
 canvas_status rates_here(canvas_context *ctx, const struct machine *machine, struct rates *out);
-/* Of any machine: those of this one if the machine is machine_here(), likely ones of another. */
+/* Rates of any machine: rates_here for machine_here(), likely rates otherwise. */
 canvas_status rates_of(canvas_context *ctx, const struct machine *machine, struct rates *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* See rates_probes.h. */
+/* Writes the probes of a machine's rates. See rates_probes.h. */
 #include "tune/rates_probes.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "code/pipeline.h"
 #include "emit/emit.h"
 
-/* ---- by hand --------------------------------------------------------------------------------- */
+/* ---- hand-written probes --------------------------------------------------------------------- */
 
 static const char prelude[] =
     "typedef float probe_v __attribute__((vector_size(%d)));\n"
@@ -19,7 +19,7 @@ static const char prelude[] =
     "typedef int probe_1 __attribute__((may_alias));\n"
     "int %s(const float *x, float *y) {\n";
 
-/* So many sums side by side fill both units, whatever they are added to. */
+/* Ten independent sums keep both units busy, whatever their latency. */
 #define TEN(X)    X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9)
 #define VECTOR(i) "  probe_v c" #i " = x[" #i "] - (probe_v){0};\n"
 #define STEP(i)   "    c" #i " = c" #i " * a + b;\n"
@@ -29,7 +29,7 @@ static const char prelude[] =
 #define VALUES    "  probe_v a = x[20] - (probe_v){0}, b = x[21] - (probe_v){0};\n"
 #define LANES     "  enum { L = sizeof(probe_v) / 4 };\n"
 
-/* What is done with what is loaded has to be quicker than loading: it is bits. */
+/* Loaded values are combined by xor, which is faster than loading. */
 #define BITS(i)   "  probe_i c" #i " = {0};\n"
 #define LOADED(i) "    c" #i " ^= *(const probe_w *)(x + (j + " #i ") * L);\n"
 #define SPREAD(i) "    c" #i " ^= *(const probe_1 *)(x + j + " #i ") - (probe_i){0};\n"
@@ -95,13 +95,13 @@ static int64_t least(int64_t a, int64_t b) {
 
 static void add_streams(struct probes *p, const struct machine *m, struct rates *r) {
   int64_t most = m->memory / 8;
-  int64_t far = 4 * (m->l3 ? m->l3 : m->l2);
+  int64_t beyond_l3 = 4 * (m->l3 ? m->l3 : m->l2);
   add_stream(p, m, "l2", least(m->l2 / 2, most), &r->l2);
   if (m->l3) add_stream(p, m, "l3", least(least(m->l3 / 2, 4 * m->l2), most), &r->l3);
-  add_stream(p, m, "memory", least(least(far, INT64_C(96) << 20), most), &r->memory);
+  add_stream(p, m, "memory", least(least(beyond_l3, INT64_C(96) << 20), most), &r->memory);
 }
 
-/* ---- emitted --------------------------------------------------------------------------------- */
+/* ---- emitted probes -------------------------------------------------------------------------- */
 
 static const char map_text[] =
     "canvas 1\nprogram probe\nin X f32 [i:1024]\nY[i:1024] = %s\nout Y\n";
@@ -145,7 +145,7 @@ static canvas_status add_call(canvas_context *ctx, struct probes *p, const struc
                  &probe->text);
 }
 
-/* A tile of 4 rows and 2 vectors, as it is emitted: some compilers load a vector anew for each row. */
+/* A tile of 4 rows and 2 vectors as emitted: some compilers reload a vector for each row. */
 static canvas_status add_tile(canvas_context *ctx, struct probes *p, const struct machine *m,
                               double *rate) {
   char program[300], schedule[200];
@@ -159,10 +159,10 @@ static canvas_status add_tile(canvas_context *ctx, struct probes *p, const struc
   return emitted(ctx, m, program, schedule, probe->name, &probe->text);
 }
 
-enum { NARROW = 16 /* bytes of a vector */ };
+enum { NARROW = 16 /* bytes of a narrow vector */ };
 
-/* Of the last vector of an axis all lanes but one: some compilers put them together in memory, where what was stored
- * in parts is waited for if it is loaded whole. */
+/* Loads of all lanes but one of an axis' last vector. Some compilers assemble it in memory, where
+ * loading what was stored in parts stalls. */
 static canvas_status add_partial(canvas_context *ctx, struct probes *p, const struct machine *m,
                                  const char *name, int lanes, double *rate) {
   char program[200], schedule[100];
@@ -181,7 +181,7 @@ canvas_status probes_open(canvas_context *ctx, const struct machine *m, struct r
   int bytes = m->vector_bytes;
   *p = (struct probes){.count = 0};
   add_hand(p, bytes, "cycles", cycles_text, 3 * 16000, &r->hertz,
-           false); /* a product takes three */
+           false); /* a product takes three cycles */
   add_hand(p, bytes, "fma", fma_text, 10 * 4000, &r->fma, false);
   add_hand(p, bytes / 2, "half", fma_text, 10 * 4000, &r->half, false);
   add_hand(p, bytes / 2, "half_stores", stores_text, 100 * 100, &r->half_stores, false);

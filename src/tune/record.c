@@ -1,4 +1,4 @@
-/* See record.h. */
+/* Prints, parses and compares records. See record.h. */
 #include "tune/record.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "base/number.h"
 #include "run/processor.h"
 
-/* ---- the members ----------------------------------------------------------------------------- */
+/* ---- members --------------------------------------------------------------------------------- */
 
 enum member_kind { TEXT, REAL, COUNT, SEED, TIME, FLAG, KIND };
 
@@ -21,8 +21,8 @@ static const struct member {
   const char *key;
   enum member_kind kind;
   size_t offset;
-  int least;     /* of a count */
-  bool optional; /* records of older versions lack it */
+  int least;     /* minimum of a count */
+  bool optional; /* missing in records of older versions */
 } members[] = {
 #define AT(field) offsetof(struct record, field)
     {"version", TEXT, AT(version), 0, false},   {"program", TEXT, AT(program), 0, false},
@@ -38,7 +38,7 @@ static const struct member {
     {"compiler", TEXT, AT(compiler), 0, false}, {"time", TIME, AT(time), 0, false},
 #undef AT
 };
-/* Three more that are no fields: the format, the task, and the edited program of format 1. */
+/* Three members that are no fields: format, task, and edited program of format 1. */
 enum { MEMBERS = sizeof members / sizeof *members, FORMAT = MEMBERS, TASK, EDITED, ALL_MEMBERS };
 
 #define COMPARED(x, y) (((x) > (y)) - ((x) < (y)))
@@ -85,13 +85,13 @@ int record_compare(const struct record *a, const struct record *b) {
   return order;
 }
 
-/* ---- the task -------------------------------------------------------------------------------- */
+/* ---- tasks ----------------------------------------------------------------------------------- */
 
 void task_of(const char *program, char out[TASK_NAME]) {
   uint64_t h = UINT64_C(0xCBF29CE484222325);
   for (const char *p = program; *p; p++) {
     h = (h ^ (unsigned char)*p) * UINT64_C(0x100000001B3);
-    h ^= h >> 29; /* so that early characters reach the low bits, too */
+    h ^= h >> 29; /* spreads early characters to the low bits */
   }
   text_format(out, TASK_NAME, "%016llx", (unsigned long long)h);
 }
@@ -120,7 +120,7 @@ void task_title(const char *program, char *out, size_t size) {
   text_format(out, size, "%.*s", (int)strcspn(name, " \t\r\n"), name);
 }
 
-/* ---- written --------------------------------------------------------------------------------- */
+/* ---- printing -------------------------------------------------------------------------------- */
 
 static void print_text(const struct record *r, const struct member *m, struct buf *out) {
   const char *text = *(char **)field(r, m);
@@ -131,7 +131,7 @@ static void print_text(const struct record *r, const struct member *m, struct bu
     json_string(out, text ? text : "");
 }
 
-/* Where it failed, or a second time was not taken, there is none. */
+/* Prints a time, or null if it failed or an optional time was not measured. */
 static void print_real(const struct record *r, const struct member *m, double value,
                        struct buf *out) {
   bool none = r->failure || (m->optional && !(value > 0));
@@ -162,13 +162,13 @@ void record_print(const struct record *r, struct buf *out) {
   buf_puts(out, "}\n");
 }
 
-/* ---- read ------------------------------------------------------------------------------------ */
+/* ---- parsing --------------------------------------------------------------------------------- */
 
 static canvas_status reject(const struct json_reader *in, const char *wanted) {
   return fail(in->ctx, CANVAS_BAD_INPUT, "'%.40s' takes %s", in->key.text, wanted);
 }
 
-/* A whole number in [least, most], whose digits all count. */
+/* Reads a whole number in [least, most]. */
 static bool read_whole(const struct json_reader *in, uint64_t least, uint64_t most, uint64_t *out) {
   const char *text = in->text.text;
   if (in->kind != JSON_NUMBER || !*text || text[strspn(text, "0123456789")]) return false;
@@ -236,7 +236,7 @@ struct reading {
   bool seen[ALL_MEMBERS];
   char task[TASK_NAME];
   int format;
-  char *edited; /* of format 1; NULL: the program as it was given */
+  char *edited; /* edited program of format 1; NULL: unedited */
 };
 
 static int member_of(const char *key) {
@@ -279,7 +279,7 @@ static canvas_status read_member(struct reading *g) {
   return CANVAS_OK;
 }
 
-/* The edits; or of format 1 what they made of the program. */
+/* Whether the member may be missing: `edits` in format 1, `edited` in later ones, new members. */
 static bool is_optional(const struct reading *g, int member) {
   if (member == EDITED) return g->format != 1;
   if (member >= MEMBERS) return false;
@@ -289,7 +289,7 @@ static bool is_optional(const struct reading *g, int member) {
 
 static canvas_status check_members(canvas_context *ctx, const struct reading *g) {
   static const char *const others[] = {"canvas_log", "task", "edited"};
-  for (int i = MEMBERS; i < MEMBERS + ALL_MEMBERS; i++) { /* the format first */
+  for (int i = MEMBERS; i < MEMBERS + ALL_MEMBERS; i++) { /* checks the format first */
     int member = i % ALL_MEMBERS;
     if (!g->seen[member] && !is_optional(g, member))
       return fail(ctx, CANVAS_BAD_INPUT, "'%s' is missing",
@@ -325,7 +325,7 @@ canvas_status record_parse(canvas_context *ctx, const char *line, size_t length,
   json_open(&g.in, ctx, line, length);
   canvas_status status = read_all(ctx, &g);
   json_close(&g.in);
-  if (g.format == 1 && r.edits) *r.edits = '\0'; /* a key that format 1 does not know */
+  if (g.format == 1 && r.edits) *r.edits = '\0'; /* format 1 has no such key */
   if (!r.edits) r.edits = mem_strdup("");
   r.outdated = status == CANVAS_OK && g.format == 1 && g.edited && strcmp(g.edited, r.program);
   mem_free(g.edited);

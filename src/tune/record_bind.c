@@ -1,4 +1,4 @@
-/* A record, replayed on the program at hand and bound. See record.h. */
+/* Replays a record on a program and binds its schedule. See record.h. */
 #include <string.h>
 
 #include "base/saturating.h"
@@ -8,7 +8,7 @@
 
 enum { TIMES_TENSORS = 16, LEAST_MEMORY = 256 << 20 };
 
-/* The error message of a part, after its name. */
+/* Prefixes the error message with the name of a part. */
 static canvas_status within(canvas_context *ctx, const char *part, canvas_status status) {
   char why[MESSAGE_SIZE];
   if (status == CANVAS_OK) return status;
@@ -37,8 +37,7 @@ static canvas_status find_machine(canvas_context *ctx, const struct record *r,
   return within(ctx, "the machine", machine_parse(ctx, r->machine, strlen(r->machine), out));
 }
 
-/* Bytes of all buffers together: what stages of a program keep is no more than some times its tensors, such as the
- * windows of an image. */
+/* Limit of the bytes of all buffers: some times the program's tensors, e.g. for image windows. */
 static int64_t most_memory(const struct program *p) {
   int64_t bytes = LEAST_MEMORY;
   for (int i = 0; i < p->tensors.count; i++) {

@@ -1,4 +1,4 @@
-/* See same_but_sizes.h. */
+/* Compares texts of programs without their numbers. See same_but_sizes.h. */
 #include "tune/same_but_sizes.h"
 
 #include <ctype.h>

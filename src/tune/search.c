@@ -1,4 +1,4 @@
-/* Candidates predicted, bound and measured, within a budget. See search.h. */
+/* Predicts, binds and measures candidates within a budget. See search.h. */
 #include "tune/search.h"
 
 #include <math.h>
@@ -13,12 +13,12 @@
 
 enum { DRAWS = 1000, BATCH = 20, FIRST = 4 };
 
-static const double UNLIKE = 0.7; /* of a trial's time: few images are not what all of them take */
-static const double HUNG = 60;    /* seconds of a compiler for one file */
-static const double OPENING = 5;  /* seconds for the first few, however short the budget is */
-static const double LEAST = 0.1, MOST = 0.6; /* of the time is for finals */
-static const double SHARED_AFTER = 0.3; /* processor seconds that tell whether others use it, */
-static const double SHARED_MOST = 4;    /* how much of it at most */
+static const double UNLIKE = 0.7; /* least trial.scale: below, few images do not represent all */
+static const double HUNG = 60;    /* seconds of a batch that hangs */
+static const double OPENING = 5;  /* seconds for the first trials, however short the budget is */
+static const double LEAST = 0.1, MOST = 0.6; /* minimum and maximum share of the time for finals */
+static const double SHARED_AFTER = 0.3;      /* processor seconds before load is estimated */
+static const double SHARED_MOST = 4;         /* maximum slowdown by load */
 
 double search_spent(const struct search *s) {
   if (s->clock) return s->clock(s->data);
@@ -31,18 +31,19 @@ double search_seconds(const struct search *s, double seconds) {
   return seconds * fmin(SHARED_MOST, fmax(1, (clock_wall() - s->started) / processor));
 }
 
-/* Of the budget, for finals. */
+/* Seconds of the budget reserved for finals. */
 static double kept_back(const struct search *s) {
   double total = s->budget.seconds, runs = s->budget.runs * s->run;
   return fmin(MOST * total, fmax(LEAST * total, s->budget.finals + search_seconds(s, runs)));
 }
 
-/* Of the budget, for trials; below 0: it is over. */
+/* Seconds of the budget left for trials; below 0: over. */
 static double time_left(const struct search *s) {
   return s->budget.seconds - kept_back(s) - search_spent(s);
 }
 
-/* The first few are tried whatever has gone by: what comes before them depends on the machine and its load. */
+/* Whether the time is over. The first trials run in any case, since the time before them depends on
+ * the machine's load. */
 static bool is_late(const struct search *s) {
   return s->budget.seconds > 0 && s->begun >= FIRST && time_left(s) <= 0;
 }
@@ -165,12 +166,12 @@ bool search_known(const struct search *s, struct tune_candidate c) {
   return trial_of(s, c) != NULL;
 }
 
-/* A candidate on its way to a verdict. */
+/* A candidate without a verdict yet. */
 struct pending {
   struct trial trial;
-  char *program, *schedule; /* texts */
-  const char *edits;        /* ... of the sketch's program */
-  struct loop_tree *tree;   /* for what is measured */
+  char *program, *schedule; /* texts of the sketch's program and of the schedule */
+  const char *edits;        /* edits of the sketch's program */
+  struct loop_tree *tree;   /* bound for the images of trials */
   bool recalled;
 };
 
@@ -186,7 +187,7 @@ static char *program_text(const struct program *p) {
   return buf_take(&text);
 }
 
-/* See trial.scale. */
+/* Computes trial.scale. */
 static double scale_of(const struct search *s, const struct pending *p) {
   struct schedule_cost few;
   canvas_context ctx;
@@ -196,7 +197,7 @@ static double scale_of(const struct search *s, const struct pending *p) {
   return scale > 0 && isfinite(scale) ? scale : 1;
 }
 
-/* False: there is no such candidate, or one of the same text was measured or is pending. */
+/* Prepares a candidate; false: illegal, or one of the same text was measured or is pending. */
 static bool pending_open(const struct search *s, struct tune_candidate c,
                          const struct pending *others, int count, struct pending *out) {
   struct loop_tree *tree = search_known(s, c) ? NULL : search_bind(s, c);
@@ -233,7 +234,7 @@ canvas_status search_expect(struct search *s) {
   return s->expected ? CANVAS_OK : expected_new(s->ctx, s->measured, &s->expecting, &s->expected);
 }
 
-/* Those that the log does not know. */
+/* Measures the candidates that the log does not have. */
 static canvas_status measure_new(struct search *s, struct pending *p, int count) {
   const struct loop_tree **trees = mem_alloc((size_t)count * sizeof *trees + 1);
   struct verdict *verdicts = mem_alloc((size_t)count * sizeof *verdicts + 1);
@@ -271,14 +272,14 @@ static canvas_status add_trial(struct search *s, struct pending *p) {
   return CANVAS_OK;
 }
 
-/* What the time was too short for is no trial. */
+/* Whether the candidate only ran out of time, so that it is no trial. */
 static bool was_cut(const struct search *s, const struct pending *p) {
   bool over = s->budget.seconds > 0 && time_left(s) <= 0;
   return p->trial.verdict.failure == FAILED_TIMEOUT && !p->recalled && (over || s->stopped);
 }
 
-/* How many are measured at once: the first few tell how long one takes, and soon there is a best one; near
- * the end of the time fewer, so that what was begun is not cut. */
+/* Size of the next batch. The first few show what a trial takes and give a first best one; near the
+ * end of the time batches are smaller, so that none is cut off. */
 static int batch_room(const struct search *s) {
   int room = s->budget.trials - s->trials.count;
   int patient = s->since + s->budget.patience - s->trials.count;
@@ -290,7 +291,8 @@ static int batch_room(const struct search *s) {
   return fit >= room ? room : (int)fit;
 }
 
-/* Nothing of a batch was compiled, in more time than one file may take: nor will the next be. */
+/* Whether a whole batch failed to compile in more time than one file may take: the next would,
+ * too. */
 static bool all_hung(const struct pending *p, int count, double seconds) {
   int fresh = 0, failed = 0;
   for (int i = 0; i < count; i++) {
@@ -324,7 +326,7 @@ canvas_status search_measure(struct search *s, const struct tune_candidate *c, i
   canvas_status status = CANVAS_OK;
   for (int i = 0; i < count && status == CANVAS_OK && !search_over(s);) {
     struct pending p[BATCH];
-    if (s->turn && !s->turn(s, s->data)) {
+    if (s->may_measure && !s->may_measure(s, s->data)) {
       s->spent = true;
       break;
     }

@@ -1,5 +1,5 @@
-/* What a search begins with: sketches and spaces, rates, the program for few images, a compiler, expected
- * values, the log and its hints. See search.h. */
+/* Opens a search: sketches and spaces, rates, the program for few images, compiler, expected
+ * outputs, log and hints. See search.h. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,14 +11,14 @@
 #include "tune/rates_here.h"
 #include "tune/search_open.h"
 
-static const double IMAGE = 5e7; /* FLOPs from which on something is an image, */
-static const double TRIED = 4e8; /* of as many images as a trial is for, about, */
-static const double HEAVY = 1e9; /* and of a trial from which on the interpreter alone checks it */
-static const double FOR_FINALS = 0.3; /* of the time, unless tuner.c knows better */
+static const double IMAGE = 5e7; /* least FLOPs of an image */
+static const double TRIED = 4e8; /* approximate FLOPs of a trial */
+static const double HEAVY = 1e9; /* FLOPs of a trial above which only the interpreter checks it */
+static const double FOR_FINALS = 0.3; /* share of the time for finals, at first */
 
 /* ---- sketches and spaces --------------------------------------------------------------------- */
 
-/* What is wrong with the text that somebody gave, or with the schedule that is tried first. */
+/* The error message of a user's sketch or of the default schedule. */
 static canvas_status of_sketch(canvas_context *ctx, const canvas_context *why, bool given,
                                canvas_status status) {
   return status == CANVAS_OK
@@ -33,7 +33,7 @@ static canvas_status find_sketches(canvas_context *ctx, const struct program *p,
   struct sketch one;
   TRY(sketches_of(ctx, p, machine, &how, out));
   if (!options->sketch) return CANVAS_OK;
-  while (out->count > 1) sketch_free(&out->data[--out->count]); /* the default stays */
+  while (out->count > 1) sketch_free(&out->data[--out->count]); /* keeps the default */
   canvas_context why = {0};
   TRY(of_sketch(ctx, &why, true,
                 sketch_from_text(&why, p, options->sketch, strlen(options->sketch), &one)));
@@ -41,7 +41,7 @@ static canvas_status find_sketches(canvas_context *ctx, const struct program *p,
   return CANVAS_OK;
 }
 
-/* The first sketch is the default, and where there is `given`, the second is that. */
+/* Makes the spaces. The first sketch is the default; `given`: the second is the user's. */
 static canvas_status find_spaces(canvas_context *ctx, const struct machine *machine,
                                  const char *given, const struct sketches *sketches,
                                  struct space **spaces) {
@@ -77,7 +77,7 @@ canvas_status tune_spaces(canvas_context *ctx, const struct program *p,
 
 /* ---- few images ------------------------------------------------------------------------------ */
 
-/* Of every sketch the program for so few; the answer is how many have one. */
+/* Makes each sketch's program for few images; returns how many have one. */
 static int make_few(struct search *s, int64_t tried) {
   int made = 0;
   for (int i = 0; i < s->sketches.count; i++) {
@@ -94,7 +94,7 @@ static void drop_few(struct search *s) {
   }
 }
 
-/* Times of all images and of few do not compare: what can be tried on all alone is left out. */
+/* Removes sketches that need all images, since times of all and of few images do not compare. */
 static void drop_whole(struct search *s) {
   int kept = 0;
   for (int i = 0; i < s->sketches.count; i++) {
@@ -110,7 +110,7 @@ static void drop_whole(struct search *s) {
   s->sketches.count = kept;
 }
 
-/* Few where the default schedule and most others have a program for few, and that of a user's sketch has. */
+/* Uses few images if the default, most sketches and a user's sketch have a program for few. */
 static void choose_images(struct search *s, bool measures, bool own) {
   s->images = images_of(s->program);
   double flops = program_flops(s->program), image = flops / (double)s->images;
@@ -133,16 +133,16 @@ static void choose_images(struct search *s, bool measures, bool own) {
   s->tried = tried;
 }
 
-/* ---- a sketch of the user's ------------------------------------------------------------------ */
+/* ---- a user's sketch ------------------------------------------------------------------------- */
 
-enum { LOOKED = 2000 /* points of a space that are looked at, drawn where there are more */ };
+enum { LOOKED = 2000 /* points of a space to try; of larger spaces random ones */ };
 
 static int64_t looked_point(const struct space *space, int i, struct random *r) {
   return space->size > LOOKED ? (int64_t)(random_u64(r) >> 2) % space->size : i;
 }
 
-/* Why a point is not legal. */
-static void tell_point(const struct space *space, int64_t point, struct buf *out) {
+/* Writes why a point is illegal. */
+static void explain_point(const struct space *space, int64_t point, struct buf *out) {
   canvas_context why = {.message = ""};
   struct loop_tree *tree = NULL;
   struct buf warned = {0};
@@ -159,7 +159,7 @@ static void tell_point(const struct space *space, int64_t point, struct buf *out
   loop_tree_free(tree);
 }
 
-/* It would silently be the default alone. */
+/* Rejects a sketch without legal points, which would silently leave only the default. */
 static canvas_status check_points(canvas_context *ctx, const struct space *space) {
   struct random r;
   struct buf first = {0};
@@ -170,7 +170,7 @@ static canvas_status check_points(canvas_context *ctx, const struct space *space
     loop_tree_free(tree);
     if (tree) return CANVAS_OK;
   }
-  tell_point(space, 0, &first);
+  explain_point(space, 0, &first);
   canvas_status status = fail(ctx, CANVAS_BAD_INPUT,
                               "the sketch: none of %d points is legal, %.600s", count, first.text);
   buf_free(&first);
@@ -193,7 +193,7 @@ static int64_t point_near(const struct space *space, const struct schedule *foun
   return point;
 }
 
-/* What was found for a similar program, in the sketch of the same rule. */
+/* Adds the result of a similar program as a hint, for sketches of the same rule. */
 static void add_hint(void *data, const char *rule, const char *schedule) {
   struct search *s = data;
   struct schedule *found;
@@ -222,7 +222,7 @@ static canvas_status open_journal(struct search *s, const struct tune_options *o
   return status;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------- */
+/* ---- opening and closing --------------------------------------------------------------------- */
 
 static canvas_status open_measuring(struct search *s, const struct tune_options *options) {
   const struct compiler_options compiler = {.quick = true};
@@ -235,7 +235,7 @@ static canvas_status open_measuring(struct search *s, const struct tune_options 
                                                    .early = true}};
   TRY(compiler_open(s->ctx, &compiler, &s->compiler));
   s->heavy = program_flops(s->measured) > HEAVY;
-  if (s->heavy) { /* some thousand elements: all of them would take longer than the trials */
+  if (s->heavy) { /* checks some thousand elements: all would take longer than the trials */
     s->expecting.seconds = s->expecting.spot = 1;
     s->measuring.limits.repeats = 3;
   } else {
@@ -248,13 +248,13 @@ canvas_status search_open(canvas_context *ctx, const struct program *p,
                           const struct machine *machine, const struct tune_options *options,
                           struct search *s) {
   struct rates rates;
-  canvas_status known = rates_here(ctx, machine, &rates); /* beside the time, as it is once */
+  canvas_status known = rates_here(ctx, machine, &rates); /* not counted in the time */
   *s = (struct search){.ctx = ctx,
                        .program = p,
                        .machine = *machine,
                        .rates = rates,
                        .best = -1,
-                       .turn = options->turn,
+                       .may_measure = options->may_measure,
                        .progress = options->progress,
                        .enough = options->enough,
                        .clock = options->clock,

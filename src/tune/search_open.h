@@ -1,11 +1,11 @@
-/* How a search begins and ends; between the two a method runs. */
+/* Opens and closes a search; in between a method runs. */
 #ifndef CANVAS_TUNE_SEARCH_OPEN_H
 #define CANVAS_TUNE_SEARCH_OPEN_H
 
 #include "tune/tuner.h"
 
-/* `options` without NULL and 0 but those that mean none. To be closed in any case. The compiler is opened
- * only for a method that measures. */
+/* `options` are completed: NULL and 0 mean none. Call search_close in any case. The compiler is
+ * opened only for methods that measure. */
 canvas_status search_open(canvas_context *ctx, const struct program *p,
                           const struct machine *machine, const struct tune_options *options,
                           struct search *s);

@@ -1,4 +1,4 @@
-/* All sketches of a program: see sketch.h. */
+/* Makes all sketches of a program. See sketch.h. */
 #include "tune/sketch.h"
 
 #include <stdio.h>
@@ -11,22 +11,22 @@
 #include "rewrite/program_edit.h"
 
 enum {
-  KINDS = 10,   /* of tiles, of one program */
-  COLUMNS = 3,  /* ... of a convolution as a product of matrices */
-  OVERLAPS = 2, /* ... with bands of rows */
-  CHANNELS = 3, /* ... of one whose image is in blocks of channels */
-  LEAST = 8     /* sketches, however much worse they are */
+  KINDS = 10,   /* tiles per program */
+  COLUMNS = 3,  /* tiles of a convolution as a matrix product */
+  OVERLAPS = 2, /* tiles with bands of rows */
+  CHANNELS = 3, /* tiles of a convolution in blocks of channels */
+  LEAST = 8     /* sketches that stay however slow they are */
 };
 static const double FEWER =
-    1.5; /* times as fast as the best of others is a convolution of fewer products, about */
-static const double WORSE = 2; /* times the cycles of the best: not worth a sketch */
+    1.5; /* approximate speed-up of Winograd's convolution over the best sketch */
+static const double WORSE = 2; /* ratio to the best cycles above which a sketch is dropped */
 
 struct maker {
   const struct machine *machine;
   struct sketches *out;
 };
 
-/* ---- one sketch ---- */
+/* ---- one sketch ------------------------------------------------------------------------------ */
 
 void sketch_free(struct sketch *s) {
   mem_free(s->rule);
@@ -55,7 +55,7 @@ static bool same_sketch(const struct sketch *a, const struct sketch *b) {
   return same;
 }
 
-/* What is there already is dropped. */
+/* Adds a sketch unless it exists. */
 static void add(struct maker *m, struct sketch s) {
   for (int i = 0; i < m->out->count; i++)
     if (same_sketch(&m->out->data[i], &s)) {
@@ -65,7 +65,7 @@ static void add(struct maker *m, struct sketch s) {
   VEC_PUSH(m->out, s);
 }
 
-/* None where nothing can be bound. */
+/* Adds the default schedule if it binds. */
 static void add_default(struct maker *m, const struct program *p) {
   canvas_context ctx;
   struct default_bound made;
@@ -76,7 +76,7 @@ static void add_default(struct maker *m, const struct program *p) {
                          BLOCKS_FORMULA});
 }
 
-/* ---- kinds of tiles ---- */
+/* ---- kinds of tiles -------------------------------------------------------------------------- */
 
 static char *rule_of(const struct default_constraint *w) {
   static const char *const blocks[] = {"", ", panels in blocks", ", rows in blocks",
@@ -112,52 +112,52 @@ static bool is_legal(const struct program *p, const struct schedule *s,
   return true;
 }
 
-/* A condition of indices is left in the sum. */
-static bool has_border(const struct default_made *made) {
+/* Whether an index condition remains in the reduction. */
+static bool has_guard(const struct default_made *made) {
   const struct program *p = made->program;
   const struct px_node *n = &p->nodes.data[p->tensors.data[made->stage].body];
   return n->op == PX_SELECT && is_index_condition(p, n->arg[0]);
 }
 
-static bool add_wished(struct maker *m, const struct program *p,
-                       const struct default_constraint *wish) {
+static bool add_constrained(struct maker *m, const struct program *p,
+                            const struct default_constraint *constraint) {
   struct default_made made;
-  if (!default_make(p, m->machine, wish, &made)) return false;
-  bool blocked = wish->blocks == BLOCKS_FORMULA || made.tile.block_axis >= 0;
-  bool summed = wish->tile || made.program->tensors.count > p->tensors.count;
-  if (!blocked || !summed || (wish->keeps_guards && !has_border(&made))) {
+  if (!default_make(p, m->machine, constraint, &made)) return false;
+  bool blocked = constraint->blocks == BLOCKS_FORMULA || made.tile.block_axis >= 0;
+  bool summed = constraint->tile || made.program->tensors.count > p->tensors.count;
+  if (!blocked || !summed || (constraint->keeps_guards && !has_guard(&made))) {
     drop(&made);
     return false;
   }
-  sketch_open(&made, wish, m->machine);
-  enum sketch_family family = wish->keeps_guards   ? FAMILY_BORDERS
-                              : wish->partial_sums ? FAMILY_SUMS
-                                                   : FAMILY_PLAIN;
-  add(m, (struct sketch){rule_of(wish), made.program, made.schedule, made.cycles, family,
-                         wish->blocks});
+  sketch_open(&made, constraint, m->machine);
+  enum sketch_family family = constraint->keeps_guards   ? FAMILY_GUARDED
+                              : constraint->partial_sums ? FAMILY_SUMS
+                                                         : FAMILY_PLAIN;
+  add(m, (struct sketch){rule_of(constraint), made.program, made.schedule, made.cycles, family,
+                         constraint->blocks});
   return true;
 }
 
-/* ---- what a block of rows reads ---- */
+/* ---- producers per block of rows ------------------------------------------------------------- */
 
 static void add_buffered(struct maker *m, const struct program *p,
-                         const struct default_constraint *wish, bool across) {
+                         const struct default_constraint *constraint, bool across) {
   struct default_made made;
-  if (!default_make(p, m->machine, wish, &made)) return;
-  if ((wish->keeps_guards && !has_border(&made)) ||
-      !sketch_buffer(&made, wish->buffer, across, m->machine) ||
+  if (!default_make(p, m->machine, constraint, &made)) return;
+  if ((constraint->keeps_guards && !has_guard(&made)) ||
+      !sketch_buffer(&made, constraint->buffer, across, m->machine) ||
       !is_legal(made.program, made.schedule, m->machine)) {
     drop(&made);
     return;
   }
-  sketch_open(&made, wish, m->machine);
+  sketch_open(&made, constraint, m->machine);
   struct buf rule = {0};
-  buf_printf(&rule, "%s of rows%s, ", wish->buffer, across ? " across" : "");
-  char *of = rule_of(wish);
+  buf_printf(&rule, "%s of rows%s, ", constraint->buffer, across ? " across" : "");
+  char *of = rule_of(constraint);
   buf_puts(&rule, of);
   mem_free(of);
   add(m, (struct sketch){rule.text, made.program, made.schedule, made.cycles, FAMILY_BUFFERED,
-                         wish->blocks});
+                         constraint->blocks});
 }
 
 static bool is_summed(const struct program *p, int stage) {
@@ -166,15 +166,16 @@ static bool is_summed(const struct program *p, int stage) {
   return false;
 }
 
-/* Each stage of the program, under the name that it has after the edits. */
-static void add_buffers(struct maker *m, const struct program *p, struct default_constraint wish) {
-  wish.blocks = BLOCKS_ROWS;
+/* Tries each stage that a reduction reads, under its name after the edits. */
+static void add_buffers(struct maker *m, const struct program *p,
+                        struct default_constraint constraint) {
+  constraint.blocks = BLOCKS_ROWS;
   for (int i = 0; i < p->tensors.count; i++) {
     const struct program_tensor *t = &p->tensors.data[i];
     if (t->is_input || t->reductions || !is_summed(p, i)) continue;
-    strcpy(wish.buffer, t->name);
-    add_buffered(m, p, &wish, false);
-    add_buffered(m, p, &wish, true);
+    strcpy(constraint.buffer, t->name);
+    add_buffered(m, p, &constraint, false);
+    add_buffered(m, p, &constraint, true);
   }
 }
 
@@ -184,42 +185,42 @@ static int by_cycles(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* ---- what a window reads, in bands ---- */
+/* ---- producers per band of rows -------------------------------------------------------------- */
 
 static bool add_band(struct maker *m, const struct program *p,
-                     const struct default_constraint *wish, const char *stage, int64_t rows) {
+                     const struct default_constraint *constraint, const char *stage, int64_t rows) {
   struct default_made made;
-  if (!default_make(p, m->machine, wish, &made)) return false;
+  if (!default_make(p, m->machine, constraint, &made)) return false;
   if (!sketch_overlap(&made, stage, rows, m->machine) ||
       !is_legal(made.program, made.schedule, m->machine)) {
     drop(&made);
     return false;
   }
-  sketch_open(&made, wish, m->machine);
+  sketch_open(&made, constraint, m->machine);
   struct buf rule = {0};
-  char *of = rule_of(wish);
+  char *of = rule_of(constraint);
   buf_printf(&rule, "%s for %lld rows, overlapping, %s", stage, (long long)rows, of);
   mem_free(of);
   add(m, (struct sketch){rule.text, made.program, made.schedule, made.cycles, FAMILY_BUFFERED,
-                         wish->blocks});
+                         constraint->blocks});
   return true;
 }
 
-/* In bands, which there are of several panels, or else in blocks. */
-static void add_rows(struct maker *m, const struct program *p, struct default_constraint wish,
+/* Tries bands, which need several panels, else blocks. */
+static void add_rows(struct maker *m, const struct program *p, struct default_constraint constraint,
                      const char *stage, int64_t rows) {
-  wish.blocks = BLOCKS_BANDS;
-  if (add_band(m, p, &wish, stage, rows)) return;
-  wish.blocks = BLOCKS_ROWS;
-  add_band(m, p, &wish, stage, rows);
+  constraint.blocks = BLOCKS_BANDS;
+  if (add_band(m, p, &constraint, stage, rows)) return;
+  constraint.blocks = BLOCKS_ROWS;
+  add_band(m, p, &constraint, stage, rows);
 }
 
-/* Each stage that is summed over, in the tiles that are best: a few rows of what reads it at a time. */
+/* Computes each stage that a window reads for a few rows at a time, in the best tiles. */
 static void add_overlaps(struct maker *m, const struct program *p) {
   static const int64_t rows[] = {2, 4, 7, 8};
-  struct default_constraint plain = {0};
+  struct default_constraint unconstrained = {0};
   struct default_candidates kinds = {0};
-  default_list_candidates(p, m->machine, &plain, &kinds);
+  default_list_candidates(p, m->machine, &unconstrained, &kinds);
   if (kinds.count) qsort(kinds.data, (size_t)kinds.count, sizeof *kinds.data, by_cycles);
   for (int i = 0; i < kinds.count && i < OVERLAPS; i++) {
     for (int stage = 0; stage < p->tensors.count; stage++) {
@@ -233,39 +234,40 @@ static void add_overlaps(struct maker *m, const struct program *p) {
   mem_free(kinds.data);
 }
 
-/* Partial sums are the lanes; otherwise their number makes no difference. */
+/* Whether the partial sums are the vector axis; otherwise their number makes no difference. */
 static bool is_of_sums(const struct default_constraint *kind, int64_t sums) {
   size_t length = strlen(kind->lanes);
   return sums <= 0 ||
          (kind->steps == sums && length > 2 && !strcmp(kind->lanes + length - 2, "_i"));
 }
 
-/* Each kind in blocks of panels, of rows and in bands, which hold the orders of its loops that differ. */
+/* Adds each kind of tile in blocks of panels, in blocks of rows and in bands: all loop orders that
+ * differ. */
 static void add_kinds(struct maker *m, const struct program *p,
                       const struct default_constraint *base) {
   struct default_candidates kinds = {0};
   default_list_candidates(p, m->machine, base, &kinds);
   if (kinds.count) qsort(kinds.data, (size_t)kinds.count, sizeof *kinds.data, by_cycles);
   for (int i = 0; i < kinds.count && i < KINDS; i++) {
-    struct default_constraint wish = kinds.data[i].constraint;
+    struct default_constraint constraint = kinds.data[i].constraint;
     if (kinds.data[i].cycles > WORSE * kinds.data[0].cycles) break;
-    if (!is_of_sums(&wish, base->partial_sums)) continue;
-    wish.keeps_guards = base->keeps_guards;
-    wish.partial_sums = base->partial_sums;
-    wish.blocks = BLOCKS_LANES;
-    add_buffers(m, p, wish);
-    bool panels = add_wished(m, p, &wish);
-    wish.blocks = BLOCKS_ROWS;
-    bool rows = add_wished(m, p, &wish);
-    wish.blocks = BLOCKS_BANDS;
-    bool bands = add_wished(m, p, &wish);
-    wish.blocks = BLOCKS_FORMULA;
-    if (!panels && !rows && !bands) add_wished(m, p, &wish);
+    if (!is_of_sums(&constraint, base->partial_sums)) continue;
+    constraint.keeps_guards = base->keeps_guards;
+    constraint.partial_sums = base->partial_sums;
+    constraint.blocks = BLOCKS_LANES;
+    add_buffers(m, p, constraint);
+    bool panels = add_constrained(m, p, &constraint);
+    constraint.blocks = BLOCKS_ROWS;
+    bool rows = add_constrained(m, p, &constraint);
+    constraint.blocks = BLOCKS_BANDS;
+    bool bands = add_constrained(m, p, &constraint);
+    constraint.blocks = BLOCKS_FORMULA;
+    if (!panels && !rows && !bands) add_constrained(m, p, &constraint);
   }
   mem_free(kinds.data);
 }
 
-/* The default splits a sum into partial ones: a stage that sums and was not given. */
+/* Whether the default uses partial sums: a new stage with a reduction. */
 static bool has_partial_sums(const struct maker *m, const struct program *given) {
   const struct program *p = m->out->data[0].program;
   for (int i = 0; i < p->tensors.count; i++) {
@@ -277,44 +279,44 @@ static bool has_partial_sums(const struct maker *m, const struct program *given)
   return false;
 }
 
-/* None, and other numbers of them. */
+/* Adds sketches without partial sums and with other numbers of them. */
 static void add_sums(struct maker *m, const struct program *p) {
   struct default_constraint whole = {.partial_sums = -1};
   if (!has_partial_sums(m, p)) return;
   add_kinds(m, p, &whole);
   int lanes = m->machine->vector_bytes / 4;
   for (int vectors = 1; vectors <= 4; vectors *= 2) {
-    struct default_constraint wish = {.partial_sums = vectors * lanes};
-    add_wished(m, p, &wish);
-    add_kinds(m, p, &wish);
+    struct default_constraint constraint = {.partial_sums = vectors * lanes};
+    add_constrained(m, p, &constraint);
+    add_kinds(m, p, &constraint);
   }
 }
 
-/* ---- columns ---- */
+/* ---- columns --------------------------------------------------------------------------------- */
 
-/* Blocks of rows of a convolution's columns, in the tiles that are best for them. */
+/* Computes a convolution's columns per block of rows, in the best tiles. */
 static void add_columns(struct maker *m, const struct program *given) {
-  struct default_constraint plain = {0};
+  struct default_constraint unconstrained = {0};
   struct default_candidates kinds = {0};
   char name[PROGRAM_NAME];
   struct program *p = sketch_columns(given, m->machine, name);
   if (!p) return;
-  default_list_candidates(p, m->machine, &plain, &kinds);
+  default_list_candidates(p, m->machine, &unconstrained, &kinds);
   if (kinds.count) qsort(kinds.data, (size_t)kinds.count, sizeof *kinds.data, by_cycles);
   for (int i = 0; i < kinds.count && i < COLUMNS; i++) {
-    struct default_constraint wish = kinds.data[i].constraint;
-    wish.blocks = BLOCKS_ROWS;
-    strcpy(wish.buffer, name);
-    add_buffered(m, p, &wish, false);
-    add_buffered(m, p, &wish, true);
+    struct default_constraint constraint = kinds.data[i].constraint;
+    constraint.blocks = BLOCKS_ROWS;
+    strcpy(constraint.buffer, name);
+    add_buffered(m, p, &constraint, false);
+    add_buffered(m, p, &constraint, true);
   }
   mem_free(kinds.data);
   program_free(p);
 }
 
-/* ---- channels in blocks ---- */
+/* ---- channels in blocks ---------------------------------------------------------------------- */
 
-/* The name of the stage that changes the layout says which sketches these are. */
+/* Prefixes the rules with the name of the stage that changes the layout. */
 static void name_channels(struct maker *m, int from, const char *name) {
   for (int i = from; i < m->out->count; i++) {
     struct sketch *s = &m->out->data[i];
@@ -327,25 +329,25 @@ static void name_channels(struct maker *m, int from, const char *name) {
 }
 
 static void add_channels(struct maker *m, const struct program *given) {
-  struct default_constraint plain = {0};
+  struct default_constraint unconstrained = {0};
   struct default_candidates kinds = {0};
   char name[PROGRAM_NAME];
   int before = m->out->count;
   struct program *p = sketch_channels(given, m->machine, name);
   if (!p) return;
-  default_list_candidates(p, m->machine, &plain, &kinds);
+  default_list_candidates(p, m->machine, &unconstrained, &kinds);
   if (kinds.count) qsort(kinds.data, (size_t)kinds.count, sizeof *kinds.data, by_cycles);
   for (int i = 0; i < kinds.count && i < CHANNELS; i++) {
-    struct default_constraint wish = kinds.data[i].constraint;
-    for (wish.blocks = BLOCKS_LANES; wish.blocks <= BLOCKS_BANDS; wish.blocks++)
-      add_wished(m, p, &wish);
+    struct default_constraint constraint = kinds.data[i].constraint;
+    for (constraint.blocks = BLOCKS_LANES; constraint.blocks <= BLOCKS_BANDS; constraint.blocks++)
+      add_constrained(m, p, &constraint);
   }
   name_channels(m, before, name);
   mem_free(kinds.data);
   program_free(p);
 }
 
-/* ---- borders ---- */
+/* ---- guarded operands ------------------------------------------------------------------------ */
 
 static struct program *edited(const struct program *p, const char *edit, const char *name) {
   char text[PROGRAM_NAME + 16];
@@ -355,7 +357,7 @@ static struct program *edited(const struct program *p, const char *edit, const c
   return program_edit(&ctx, p, text, (size_t)length, &out) == CANVAS_OK ? out : NULL;
 }
 
-/* It is a tensor in a border of zeros, or part of one. */
+/* Whether the stage is a padded copy, or part of a tensor. */
 static bool is_padding(const struct program *p, int stage) {
   const struct program_tensor *t = &p->tensors.data[stage];
   if (t->is_input || t->reductions || is_output(p, stage)) return false;
@@ -370,7 +372,7 @@ static bool take(struct program **p, struct program *next) {
   return true;
 }
 
-/* The program without padded copies: what reads them asks where it is instead. NULL: there are none. */
+/* The program without padded copies: their consumers are guarded instead. NULL: there are none. */
 static struct program *without_padding(const struct program *given) {
   struct program *p = program_copy(given);
   bool any = false;
@@ -384,16 +386,16 @@ static struct program *without_padding(const struct program *given) {
   return NULL;
 }
 
-static void add_borders(struct maker *m, const struct program *p) {
-  struct default_constraint wish = {.keeps_guards = true};
+static void add_guarded(struct maker *m, const struct program *p) {
+  struct default_constraint constraint = {.keeps_guards = true};
   struct program *open = without_padding(p);
-  add_kinds(m, open ? open : p, &wish);
+  add_kinds(m, open ? open : p, &constraint);
   program_free(open);
 }
 
-/* ---- sparse sums ---- */
+/* ---- sparse reductions ----------------------------------------------------------------------- */
 
-/* Data say how far a sum runs, as that of a block-sparse matrix. */
+/* Whether data bounds a reduction, as for a block-sparse matrix. */
 static bool is_sparse(const struct program *p) {
   for (int i = 0; i < p->tensors.count; i++) {
     const struct program_tensor *t = &p->tensors.data[i];
@@ -403,7 +405,7 @@ static bool is_sparse(const struct program *p) {
   return false;
 }
 
-/* Where some are buffered, the others go, but for the default. */
+/* Keeps only the default and buffered sketches, if there are any. */
 static bool keep_buffered(struct sketches *s) {
   int kept = 1, buffered = 0;
   for (int i = 1; i < s->count; i++) buffered += s->data[i].family == FAMILY_BUFFERED;
@@ -416,12 +418,13 @@ static bool keep_buffered(struct sketches *s) {
   return buffered > 0;
 }
 
-/* A sparse sum that can read a block of rows won in no other way: its space is small enough to try all of it. */
+/* Whether the sketches are complete: for sparse reductions buffered sketches always won, and their
+ * space is small enough to try all of it. */
 static bool is_all(struct maker *m, const struct program *p) {
   return is_sparse(p) && keep_buffered(m->out);
 }
 
-/* ---- fewer products ---- */
+/* ---- fewer products -------------------------------------------------------------------------- */
 
 static double least_cycles(const struct sketches *s) {
   double least = 0;
@@ -430,7 +433,7 @@ static double least_cycles(const struct sketches *s) {
   return least;
 }
 
-/* NULL: there is none, as where one row reads another one. */
+/* The schedule row by row; NULL: none, e.g. if a row reads another one. */
 static struct schedule *rows_of(const struct program *p, const struct machine *machine) {
   struct schedule *s = sketch_rows(p, machine);
   if (!s || is_legal(p, s, machine)) return s;
@@ -438,7 +441,7 @@ static struct schedule *rows_of(const struct program *p, const struct machine *m
   return NULL;
 }
 
-/* As the default edits the program, but for partial sums; else as it is given. */
+/* Adds the sketch row by row, of the default's program without partial sums or of the given one. */
 static void add_row_by_row(struct maker *m, const struct program *given) {
   const struct default_constraint whole = {.partial_sums = -1};
   struct default_made made = {0};
@@ -461,7 +464,7 @@ static void add_winograd(struct maker *m, const struct program *given, int tile)
   if (!p) return;
   struct schedule *s = winograd_nest(p, m->machine);
   snprintf(rule, sizeof rule, "winograd %d", tile);
-  if (!s || !is_legal(p, s, m->machine)) { /* as the default has it */
+  if (!s || !is_legal(p, s, m->machine)) { /* falls back to the default schedule */
     struct program *edited = default_program(p, m->machine);
     schedule_free(s);
     if (edited) program_free(p);
@@ -472,21 +475,21 @@ static void add_winograd(struct maker *m, const struct program *given, int tile)
                          BLOCKS_FORMULA});
 }
 
-/* ---- all ---- */
+/* ---- all ------------------------------------------------------------------------------------- */
 
 static int better(const void *a, const void *b) {
   double x = ((const struct sketch *)a)->cycles, y = ((const struct sketch *)b)->cycles;
   return (x > y) - (x < y);
 }
 
-/* The last one, beside the best of as many products. */
+/* Whether the last sketch is poor compared with the best one without Winograd's convolution. */
 static bool is_poor(const struct sketches *s) {
   int best = 1;
   while (s->data[best].program->winograd > s->data[0].program->winograd) best++;
   return s->data[s->count - 1].cycles > WORSE * s->data[best].cycles;
 }
 
-/* The worst of the family that has most. */
+/* Drops the worst sketch of the largest family. */
 static void drop_one(struct sketches *s) {
   int members[FAMILY_COUNT] = {0}, most = 0, at = s->count - 1;
   for (int i = 1; i < s->count; i++) members[s->data[i].family]++;
@@ -501,17 +504,17 @@ static void drop_one(struct sketches *s) {
 canvas_status sketches_of(canvas_context *ctx, const struct program *p,
                           const struct machine *machine, const struct sketch_options *options,
                           struct sketches *out) {
-  struct default_constraint plain = {0};
+  struct default_constraint unconstrained = {0};
   struct maker m = {machine, out};
   (void)ctx;
   *out = (struct sketches){0};
   add_default(&m, p);
   struct program *merged = default_merged(p, machine);
   if (merged) p = merged;
-  add_kinds(&m, p, &plain);
+  add_kinds(&m, p, &unconstrained);
   add_sums(&m, p);
   if (!is_all(&m, p)) {
-    add_borders(&m, p);
+    add_guarded(&m, p);
     add_row_by_row(&m, p);
     add_columns(&m, p);
     add_channels(&m, p);

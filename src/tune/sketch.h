@@ -1,18 +1,18 @@
-/* Sketches: what a search chooses from. Each is a program, after edits, and a schedule of it whose numbers are
- * open: `w_i:{4,7,14}` is a choice, `?` any number.
+/* Sketches: an edited program and a schedule whose numbers are open. `w_i:{4,7,14}` is a choice,
+ * `?` any number. A search chooses among them.
  *
- *     sketch.c         the default schedule, then one sketch for each kind of tile that the formula of
- *                      autoschedule/default.h ranks well; borders as conditions; those that are the same are one
- *     sketch_open.c    the numbers of a schedule become choices: rows of the tile, blocks outside it
- *     sketch_buffer.c  what a tile of rows reads is computed for these rows only
- *     sketch_overlap.c  ... of what a window reads, so that bands of rows overlap
- *     sketch_columns.c  ... of the columns of a convolution, which is a product of matrices then
- *     sketch_channels.c  the image of a convolution in blocks of channels
- *     sketch_rows.c    rows one after the other, each sum in vectors along its row
- *     autoschedule/winograd_nest.c  a convolution with fewer products, where they are permitted
- *     sketch_text.c    a sketch that somebody wrote
+ *     sketch.c           the default schedule, then a sketch for each kind of tile that the formula
+ *                        of autoschedule/default.h ranks well; equal ones are merged
+ *     sketch_open.c      opens numbers of a schedule: rows of the tile, blocks outside it
+ *     sketch_buffer.c    computes what a tile of rows reads for these rows only
+ *     sketch_overlap.c   computes what a window reads for overlapping bands of rows
+ *     sketch_columns.c   makes a convolution a product of matrices (im2col)
+ *     sketch_channels.c  lays out the image of a convolution in blocks of channels
+ *     sketch_rows.c      processes row after row, with horizontal reductions
+ *     sketch_text.c      reads a user's sketch
+ *     autoschedule/winograd_nest.c  Winograd's convolution, if permitted
  *
- * The numbers that the default machinery chose are among the choices, so that each sketch holds its best guess.
+ * The default's numbers are among the choices, so that each sketch includes its best guess.
  */
 #ifndef CANVAS_TUNE_SKETCH_H
 #define CANVAS_TUNE_SKETCH_H
@@ -21,77 +21,76 @@
 #include "bind/machine.h"
 #include "schedule/schedule.h"
 
-/* Of each kind some stay where there are too many. */
+/* Families of sketches: if there are too many, each keeps some. */
 enum sketch_family {
   FAMILY_PLAIN,
-  FAMILY_BORDERS,  /* conditions of borders stay in the sum */
+  FAMILY_GUARDED,  /* index conditions of padding stay in the reduction */
   FAMILY_SUMS,     /* partial sums */
-  FAMILY_BUFFERED, /* what a block of rows reads is computed for it alone */
-  FAMILY_CHANNELS, /* the image is laid out in blocks of channels */
-  FAMILY_ROWS,     /* one row after the other */
+  FAMILY_BUFFERED, /* producers are computed per block of rows */
+  FAMILY_CHANNELS, /* image in blocks of channels */
+  FAMILY_ROWS,     /* row by row */
   FAMILY_WINOGRAD,
   FAMILY_COUNT
 };
 
 struct sketch {
-  char *rule; /* what made it, for people: "default", "lanes oc 32, rows w, panels outside" */
-  struct program
-      *program; /* what edits made of the given one: the same inputs and outputs; owned */
-  struct schedule *schedule; /* with holes; owned */
-  double cycles;             /* by the formula, with the numbers that it would take */
+  char *rule; /* description for people, e.g. `lanes oc 32, rows w, panels in blocks` */
+  struct program *program;   /* edited program with the same inputs and outputs; owned */
+  struct schedule *schedule; /* schedule with holes; owned */
+  double cycles;             /* cycles by the formula, with its own numbers */
   enum sketch_family family;
-  enum default_blocks blocks; /* the order of its loops */
+  enum default_blocks blocks; /* loop order */
 };
 struct sketches {
   VEC(struct sketch);
 };
 struct sketch_options {
-  bool winograd; /* its rounding error is permitted */
+  bool winograd; /* permits Winograd's convolution, which rounds more */
 };
 
-/* The first is the default without a hole, then the best by the formula first. At most SKETCHES: of more the
- * worst of the largest family goes, again and again. */
-enum { SKETCHES = 40, WINOGRAD = 4 /* the tile where it is permitted */ };
+/* The first sketch is the default without holes, the others follow by cycles of the formula. Beyond
+ * SKETCHES the worst of the largest family is dropped repeatedly. */
+enum { SKETCHES = 40, WINOGRAD = 4 /* largest tile if permitted */ };
 canvas_status sketches_of(canvas_context *ctx, const struct program *p,
                           const struct machine *machine, const struct sketch_options *options,
                           struct sketches *out);
 void sketches_free(struct sketches *s);
 
-/* sketch_open.c: numbers of the schedule that was made under the wish become choices. */
-void sketch_open(const struct default_made *made, const struct default_constraint *wish,
+/* sketch_open.c: makes choices of the numbers of a schedule made under the constraint. */
+void sketch_open(const struct default_made *made, const struct default_constraint *constraint,
                  const struct machine *machine);
 
-/* sketch_buffer.c: the stage is computed for one block of rows at a time, kept with the rows innermost (`across`) or
- * as it is told. False: it cannot be, and the schedule may be damaged. */
+/* sketch_buffer.c: computes the stage per block of rows, stored with the rows innermost (`across`)
+ * or in its own layout. False: impossible, and the schedule may be damaged. */
 bool sketch_buffer(struct default_made *made, const char *stage, bool across,
                    const struct machine *machine);
 
-/* sketch_overlap.c: the stage is computed for bands of so many rows of what reads it in a window. False: it cannot be. */
-int64_t sketch_window(const struct program *p,
-                      int stage); /* how many rows that has; 0: none reads it so */
+/* sketch_overlap.c: computes the stage per band of `rows` rows of its consumer, which reads it in a
+ * window. False: impossible. */
+int64_t sketch_window(const struct program *p, int stage); /* rows of the consumer; 0: no window */
 bool sketch_overlap(struct default_made *made, const char *stage, int64_t rows,
                     const struct machine *machine);
 
-/* sketch_columns.c: the program with the columns of its convolution as a stage, and the name of that; NULL: it has
- * none, or it is no convolution of all channels. */
+/* sketch_columns.c: the program with the columns of its convolution as a stage, and the name of
+ * that; NULL: no dense convolution. */
 struct program *sketch_columns(const struct program *p, const struct machine *machine,
                                char name[PROGRAM_NAME]);
 
-/* ... and its stage, and the load of the image itself; false where that has a condition, or there is none. */
+/* The stage of the convolution and its load of the image; false: none, or the load is guarded. */
 bool sketch_convolution(const struct program *p, int *stage, int *load);
 
-/* sketch_channels.c: the program with the image of its convolution in blocks of channels, and the name of that stage;
- * NULL as above, or its channels are no whole blocks. */
+/* sketch_channels.c: the program with the image of its convolution in blocks of channels, and the
+ * name of that stage; NULL: no convolution, or no whole blocks. */
 struct program *sketch_channels(const struct program *p, const struct machine *machine,
                                 char name[PROGRAM_NAME]);
 
-/* sketch_rows.c: rows one after the other, through all stages; NULL: they do not share their rows, or nothing sums
- * along them. */
+/* sketch_rows.c: a schedule row by row through all stages; NULL: stages do not share rows, or
+ * nothing reduces along them. */
 struct schedule *sketch_rows(const struct program *p, const struct machine *machine);
 
-/* sketch_text.c: a schedule with holes, and before it lines `edit ...` of edits of the program. */
+/* sketch_text.c: reads lines `edit ...`, then a schedule with holes. */
 canvas_status sketch_from_text(canvas_context *ctx, const struct program *p, const char *text,
                                size_t length, struct sketch *out);
-void sketch_free(struct sketch *s); /* what it owns */
+void sketch_free(struct sketch *s); /* frees what it owns */
 
 #endif

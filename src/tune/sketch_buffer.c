@@ -1,16 +1,16 @@
-/* What a tile of rows reads is computed for these rows only, just before, so that it stays in the first caches:
- * a matrix of image columns, or what is made of an image before a product.
+/* Computes what a tile of rows reads for these rows only, just before, so that it stays in L1 or
+ * L2: image columns (im2col), or another producer of a contraction.
  *
- *     y, k =>                                        y_oo =>
- *         @im2col = y, k                                 k, y_b:1, y_i:16 =>
- *     y_oo, xr, y_b:1, k, y_i:16:unroll, xi:vec =>           @im2col[k][y_b][y_i] = {y_oo, y_b, y_i}/y, k
- *         @P = {y_oo, y_b, y_i}/y, xr, xi // k           xr, y_b, k, y_i:unroll, xi:vec =>
- *     x, y =>                                                @P = {y_oo, y_b, y_i}/y, xr, xi // k
- *         @Y = y, x                                      y_b, y_i, x =>
- *                                                            @Y = {y_oo, y_b, y_i}/y, x
+ *     y, k =>                                    y_oo =>
+ *         @im2col = y, k                           k, y_b:1, y_i:16 =>
+ *     y_oo, xr, y_b:1, k, y_i:16:unroll,             @im2col[k][y_b][y_i] = {y_oo, y_b, y_i}/y, k
+ *     xi:vec =>                                    xr, y_b, k, y_i:unroll, xi:vec =>
+ *         @P = {y_oo, y_b, y_i}/y, xr, xi // k       @P = {y_oo, y_b, y_i}/y, xr, xi // k
+ *     x, y =>                                      y_b, y_i, x =>
+ *         @Y = y, x                                  @Y = {y_oo, y_b, y_i}/y, x
  *
- * A stage that only makes something of the sums follows into the same loop. Rows are the innermost axis of what is
- * kept, or the stage's own last axis is, in vectors: both are sketches.
+ * An element-wise consumer follows into the same loop. The buffer has either the rows innermost, or
+ * the stage's own last axis, in vectors; both are sketches.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,18 +20,18 @@
 #include "program/program_facts.h"
 #include "tune/sketch.h"
 
-enum { MOST_MOVED = 8 /* stages at once */ };
+enum { MOST_MOVED = 8 /* limit of stages moved together */ };
 
 struct nest {
   const struct default_made *made;
   struct schedule *s;
   const struct machine *machine;
   const struct program_tensor *sum;
-  int leaf;  /* of the sum */
-  int place; /* the loop over blocks of rows: what stands in it is computed for one of them */
+  int leaf;  /* leaf of the contraction */
+  int place; /* loop over blocks of rows, in which stages are computed per block */
 };
 
-/* ---- nodes ---- */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
 static int leaf_of(const struct schedule *s, const char *stage) {
   for (int i = 0; i < s->nodes.count; i++)
@@ -49,7 +49,7 @@ static bool stands_alone(const struct schedule *s, int leaf) {
   return true;
 }
 
-/* The nest at the root in which the node stands. */
+/* The nest at the root that contains the node. */
 static int nest_of(const struct schedule *s, int node) {
   while (s->nodes.data[node].parent > 0) node = s->nodes.data[node].parent;
   return node;
@@ -76,13 +76,13 @@ static void forget(struct schedule *s, int node) {
   n->parent = n->first = n->last = n->next = -1;
 }
 
-/* A nest is taken away, with all that stands in it. */
+/* Removes a nest with everything in it. */
 static void drop(struct schedule *s, int nest) {
   detach(s, nest);
   forget(s, nest);
 }
 
-/* A node comes last among those of `parent` again. */
+/* Appends a node to the children of `parent`. */
 static void attach(struct schedule *s, int parent, int node) {
   struct schedule_node *above = &s->nodes.data[parent];
   s->nodes.data[node].next = -1;
@@ -93,9 +93,9 @@ static void attach(struct schedule *s, int parent, int node) {
   above->last = node;
 }
 
-/* ---- which stages, and which axes they share with the sum ---- */
+/* ---- stages and axes shared with the contraction --------------------------------------------- */
 
-/* The only load of `tensor` below; -1 there is none, -2 there are several. */
+/* The only load of `tensor` in the expression; -1: none; -2: several. */
 static int only_load(const struct program *p, int expr, int tensor) {
   const struct px_node *n = &p->nodes.data[expr];
   int found = n->op == PX_LOAD && n->tensor == tensor ? expr : -1;
@@ -107,27 +107,26 @@ static int only_load(const struct program *p, int expr, int tensor) {
   return found;
 }
 
-/* The axis that index `at` of a load is; -1: it is something else. */
-static int plain_axis(const struct program *p, int load, int at) {
+/* The axis that is index `at` of a load; -1: another expression. */
+static int index_axis(const struct program *p, int load, int at) {
   const struct px_node *n = &p->nodes.data[p->indices.data[p->nodes.data[load].first + at]];
   return n->op == PX_AXIS ? (int)n->integer : -1;
 }
 
-/* The only stage that reads this one, and its load; -1. */
-static int only_reader(const struct program *p, int stage, int *load) {
-  int reader = -1;
+/* The only consumer of the stage, and its load; -1: none or several. */
+static int only_consumer(const struct program *p, int stage, int *load) {
+  int consumer = -1;
   for (int i = stage + 1; i < p->tensors.count; i++) {
     int found = p->tensors.data[i].is_input ? -1 : only_load(p, p->tensors.data[i].body, stage);
     if (found == -1) continue;
-    if (found == -2 || reader >= 0) return -1;
-    reader = i;
+    if (found == -2 || consumer >= 0) return -1;
+    consumer = i;
     *load = found;
   }
-  return reader;
+  return consumer;
 }
 
-/* The levels of the sum's axis that stand around what it reads: its loops are outside the blocks, or
- * it is the axis of the blocks. */
+/* The levels of the contraction's axis, if its outer loop encloses the place; NULL otherwise. */
 static const struct schedule_axis *shared_levels(const struct nest *n, int axis) {
   const struct schedule_axis *a = &n->s->nodes.data[n->leaf].leaf.axes.data[axis];
   for (int i = n->place; i > 0; i = n->s->nodes.data[i].parent)
@@ -135,7 +134,7 @@ static const struct schedule_axis *shared_levels(const struct nest *n, int axis)
   return NULL;
 }
 
-/* ---- the nest of one of them ---- */
+/* ---- the nest of a moved stage --------------------------------------------------------------- */
 
 static int fresh_level(struct nest *n, const char *stage, const char *axis, const char *ending) {
   char name[SCHEDULE_NAME];
@@ -145,11 +144,11 @@ static int fresh_level(struct nest *n, const char *stage, const char *axis, cons
 }
 
 struct covering {
-  struct schedule_axis levels[PROGRAM_AXES]; /* by axis */
+  struct schedule_axis levels[PROGRAM_AXES]; /* by axis of the stage */
   bool shared[PROGRAM_AXES];
 };
 
-/* An axis of its own: a loop, or vectors, of which the last may be less. */
+/* Covers an axis by a loop of its own, or by vectors, with the last one masked. */
 static void cover(struct nest *n, const struct program_tensor *t, int axis, bool vectors,
                   struct schedule_axis *out) {
   int64_t size = t->axes[axis].size;
@@ -174,7 +173,7 @@ static bool is_outside(const struct nest *n, int level) {
   return false;
 }
 
-/* Loops for the parts of an axis that stand inside the place; of one with vectors all but those. */
+/* Adds the loops of an axis inside the place, except vectors. */
 static int add_inner(struct nest *n, int node, const struct covering *c, int axis) {
   const struct schedule_axis *a = &c->levels[axis];
   for (int i = 0; i < a->count; i++)
@@ -200,7 +199,7 @@ static void put_layout(struct nest *n, int leaf, const struct covering *c, int r
   }
 }
 
-/* The stage in the place, the rows' loops innermost (`across`), or outside its own. */
+/* Adds the stage to the place, with the rows' loops innermost (`across`) or outside its own. */
 static void add_stage(struct nest *n, const struct program_tensor *t, const struct covering *c,
                       bool across) {
   int node = n->place;
@@ -222,9 +221,9 @@ static void add_stage(struct nest *n, const struct program_tensor *t, const stru
   }
 }
 
-/* ---- what is read, and what follows ---- */
+/* ---- producers and consumer ------------------------------------------------------------------ */
 
-/* The stages of the nest at the root that goes into the place, in order, and what covers their axes. */
+/* Stages of the moved nest in order, and what covers their axes. */
 struct moved {
   int count;
   struct {
@@ -245,44 +244,44 @@ static bool add_leaves(const struct nest *n, int node, struct moved *m) {
   return true;
 }
 
-/* Vectors along the stage's last axis load whole: none is gathered lane by lane. */
+/* Whether vectors along the stage's last axis need no gather. */
 static bool has_lanes(const struct program *p, int stage) {
   struct default_facts f;
   int last = p->tensors.data[stage].rank - 1;
-  struct default_layout *kept = mem_alloc((size_t)p->tensors.count * sizeof *kept);
-  for (int i = 0; i < p->tensors.count; i++) default_row_major(&p->tensors.data[i], &kept[i]);
-  default_facts(p, stage, kept, &f);
+  struct default_layout *layouts = mem_alloc((size_t)p->tensors.count * sizeof *layouts);
+  for (int i = 0; i < p->tensors.count; i++) default_row_major(&p->tensors.data[i], &layouts[i]);
+  default_facts(p, stage, layouts, &f);
   bool whole = last >= 0 && !f.truncated;
   for (int i = 0; i < f.loads && whole; i++) {
     int64_t stride = f.load[i].stride[last];
     whole = !(f.load[i].non_affine >> last & 1) && (stride == 0 || stride == 1);
   }
-  mem_free(kept);
+  mem_free(layouts);
   return whole;
 }
 
-/* What covers the axes of a stage: where its reader's index is a shared axis, the same loops. False: it would be
- * computed for several places, as a window would have it. */
-static bool cover_read(struct nest *n, int stage, int load, const struct covering *reader,
+/* Covers the axes of a stage: by the consumer's loops where its index is a shared axis. False: a
+ * place would need several elements, as in a window. */
+static bool cover_read(struct nest *n, int stage, int load, const struct covering *consumer,
                        bool vectors, struct covering *c) {
   const struct program *p = n->made->program;
   const struct program_tensor *t = &p->tensors.data[stage];
   vectors = vectors && has_lanes(p, stage);
   for (int i = 0; i < t->rank + t->reductions; i++) {
-    int axis = i < t->rank ? plain_axis(p, load, i) : -1;
+    int axis = i < t->rank ? index_axis(p, load, i) : -1;
     int index = i < t->rank ? p->indices.data[p->nodes.data[load].first + i] : -1;
-    c->shared[i] = axis >= 0 && reader->shared[axis];
+    c->shared[i] = axis >= 0 && consumer->shared[axis];
     if (c->shared[i])
-      c->levels[i] = reader->levels[axis];
+      c->levels[i] = consumer->levels[axis];
     else
       cover(n, t, i, vectors && i == t->rank - 1, &c->levels[i]);
     for (int j = 0; j < PROGRAM_AXES && axis < 0 && index >= 0; j++)
-      if (reader->shared[j] && px_mentions(p, index, j)) return false;
+      if (consumer->shared[j] && px_mentions(p, index, j)) return false;
   }
   return true;
 }
 
-/* The sum itself: which of its axes have loops around the place. */
+/* The contraction: which of its axes have loops around the place. */
 static struct covering around(const struct nest *n) {
   struct covering c = {0};
   for (int i = 0; i < n->sum->rank; i++) {
@@ -293,47 +292,49 @@ static struct covering around(const struct nest *n) {
   return c;
 }
 
-/* All stages of the nest, the last first; each is read by one of the others, the last by the sum. */
+/* Covers all stages of the nest, the last first. Each is read by a later one, the last by the
+ * contraction. */
 static bool cover_all(struct nest *n, struct moved *m, bool across) {
   const struct program *p = n->made->program;
   struct covering sum = around(n);
   for (int i = m->count - 1; i >= 0; i--) {
-    const struct covering *reader = &sum;
-    int load, stage = m->of[i].stage, by = only_reader(p, stage, &load);
+    const struct covering *consumer = &sum;
+    int load, stage = m->of[i].stage, by = only_consumer(p, stage, &load);
     if (is_output(p, stage)) return false;
     for (int j = i + 1; j < m->count; j++)
-      if (m->of[j].stage == by) reader = &m->of[j].c;
-    if (reader == &sum && (by != n->made->stage || i < m->count - 1)) return false;
+      if (m->of[j].stage == by) consumer = &m->of[j].c;
+    if (consumer == &sum && (by != n->made->stage || i < m->count - 1)) return false;
     bool last = i == m->count - 1;
-    if (!cover_read(n, stage, load, reader, !last || !across, &m->of[i].c)) return false;
+    if (!cover_read(n, stage, load, consumer, !last || !across, &m->of[i].c)) return false;
   }
   return m->count > 0;
 }
 
-/* The stage that reads the sums, if it stands alone and each axis around the place is one of its own. */
+/* The consumer of the contraction if it has a nest of its own and each axis around the place is one
+ * of its own; -1. */
 static int follower(const struct nest *n, int *load) {
   const struct program *p = n->made->program;
-  int reader = is_output(p, n->made->stage) ? -1 : only_reader(p, n->made->stage, load);
-  int leaf = reader < 0 ? -1 : leaf_of(n->s, p->tensors.data[reader].name);
+  int consumer = is_output(p, n->made->stage) ? -1 : only_consumer(p, n->made->stage, load);
+  int leaf = consumer < 0 ? -1 : leaf_of(n->s, p->tensors.data[consumer].name);
   if (leaf < 0 || !stands_alone(n->s, leaf)) return -1;
   for (int i = 0; i < n->sum->rank; i++) {
-    int axis = plain_axis(p, *load, i);
-    if (shared_levels(n, i) && (axis < 0 || axis >= p->tensors.data[reader].rank)) return -1;
+    int axis = index_axis(p, *load, i);
+    if (shared_levels(n, i) && (axis < 0 || axis >= p->tensors.data[consumer].rank)) return -1;
   }
-  return reader;
+  return consumer;
 }
 
 static void follow(struct nest *n) {
   const struct program *p = n->made->program;
   struct covering c = {0};
-  int load, reader = follower(n, &load);
-  if (reader < 0) return;
-  const struct program_tensor *t = &p->tensors.data[reader];
+  int load, consumer = follower(n, &load);
+  if (consumer < 0) return;
+  const struct program_tensor *t = &p->tensors.data[consumer];
   for (int i = 0; i < n->sum->rank; i++) {
     const struct schedule_axis *a = shared_levels(n, i);
     if (!a) continue;
-    c.levels[plain_axis(p, load, i)] = *a;
-    c.shared[plain_axis(p, load, i)] = true;
+    c.levels[index_axis(p, load, i)] = *a;
+    c.shared[index_axis(p, load, i)] = true;
   }
   for (int i = 0; i < t->rank + t->reductions; i++)
     if (!c.shared[i]) cover(n, t, i, i == t->rank - 1, &c.levels[i]);
@@ -342,7 +343,7 @@ static void follow(struct nest *n) {
   add_stage(n, t, &c, false);
 }
 
-/* The loop of the first level of the blocked axis. */
+/* The outer loop of the blocked axis; -1. */
 static int place_of(const struct schedule *s, int leaf, const struct default_tile *tile) {
   int level = s->nodes.data[leaf].leaf.axes.data[tile->block_axis].level[0];
   for (int i = leaf; i > 0; i = s->nodes.data[i].parent)

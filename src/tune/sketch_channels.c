@@ -1,13 +1,15 @@
-/* A convolution whose image lies in blocks of channels (NCHWc): the change of layout is a stage, with the border in it.
+/* Lays out the image of a convolution in blocks of channels (NCHWc). A stage changes the layout and
+ * includes the padding.
  *
  *     pad[n, c:64, h:30, w:30] = if 1 <= h && ... then X[n, c, h-1, w-1] else 0
  *     Y[n, o, h:28, w:28] = pad[n, c, h+kh, w+kw] * W[o, c, kh, kw] // sum c:64, kh:3, kw:3
- *
+ * ->
  *     pad_c[n, c_o:4, h:30, w:30, c_i:16] = if 1 <= h && ... then X[n, c_o*16+c_i, h-1, w-1] else 0
- *     Y[n, o, h:28, w:28] = pad_c[n, c/16, h+kh, w+kw, c%16] * W[o, c, kh, kw] // sum c:64, kh:3, kw:3
+ *     Y[n, o, h:28, w:28] = pad_c[n, c/16, h+kh, w+kw, c%16] * W[o, c, kh, kw]
+ *                           // sum c:64, kh:3, kw:3         (one line in a file)
  *
- * The pixels that a tile reads lie a line of the cache apart, one after the other, whatever the image is like: in no one set of
- * the first cache, as those of 512 channels do, and on no pages of their own, as those of planes do.
+ * The pixels of a tile then lie in consecutive cache lines. Pixels of 512 channels would all map to
+ * one set of L1, and pixels of separate planes to different pages.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,9 +19,9 @@
 #include "program/affine.h"
 #include "tune/sketch.h"
 
-enum { LINE = 16 /* channels of a block */ };
+enum { LINE = 16 /* channels of a block: a cache line of f32 */ };
 
-/* The axis of the image along which only sums go, in steps of one: its channels; -1. */
+/* The channel axis of the image: the only one indexed by a reduction alone, in whole blocks; -1. */
 static int channels_of(const struct program *p, int stage, int load) {
   const struct program_tensor *t = &p->tensors.data[stage];
   const struct px_node *n = &p->nodes.data[load];
@@ -34,7 +36,7 @@ static int channels_of(const struct program *p, int stage, int load) {
   return found;
 }
 
-/* `pack X as X_c [n, c/16, h, w, c%16]` */
+/* Makes the edit `pack X as X_c [n, c/16, h, w, c%16]`. */
 static bool pack(struct editor *e, int tensor, int channels, char name[PROGRAM_NAME]) {
   const struct program_tensor *t = &program_of(e)->tensors.data[tensor];
   struct buf text = {0};
@@ -56,7 +58,7 @@ static bool pack(struct editor *e, int tensor, int channels, char name[PROGRAM_N
   return done;
 }
 
-/* A stage that was the image before, as a padded copy, is no more. */
+/* Inlines the stage that was the image before, e.g. a padded copy. */
 static void drop_copy(struct editor *e, const char *image) {
   const struct program *p = program_of(e);
   char text[PROGRAM_NAME + 16];

@@ -1,13 +1,14 @@
-/* A convolution as a product of matrices: what its windows read is a stage of its own, the columns.
+/* Writes a convolution as a product of matrices: the columns, a new stage, hold what windows read.
  *
  *     Y[h:7, w:7, o] = P[h+kh, w+kw, c] * W[o, c, kh, kw] // sum kh:3, kw:3, c
- *
- *     im2col[h_w:49, kh:3, kw:3, c] = if 1 <= h_w/7+kh && ... then X[h_w/7+kh-1, h_w%7+kw-1, c] else 0
+ * ->
+ *     im2col[h_w:49, kh:3, kw:3, c] =
+ *         if 1 <= h_w/7+kh && ... then X[h_w/7+kh-1, h_w%7+kw-1, c] else 0
  *     Y_f[h_w:49, o] = im2col[h_w, kh, kw, c] * W[o, c, kh, kw] // sum kh:3, kw:3, c
  *     Y[h:7, w:7, o] = Y_f[h*7+w, o]
  *
- * Where a row of the image is shorter than a tile of registers, the axes of the image are one, as here: a tile
- * goes on in the next row. Otherwise they stay, and Y itself is the product.
+ * If an image row is shorter than a register tile, the image axes are merged, as here, so that a
+ * tile continues in the next row. Otherwise they stay, and Y itself is the product.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,10 +20,10 @@
 #include "rewrite/program_rebuild.h"
 #include "tune/sketch.h"
 
-/* The convolution: a sum of products of an image in windows and of weights. */
+/* A convolution: a contraction of windows of an image with weights. */
 struct convolution {
-  int stage, image; /* the expression of the image */
-  uint32_t rows;    /* own axes of the image */
+  int stage, image; /* contraction stage; expression of the image */
+  uint32_t rows;    /* mask of own axes that only the image uses */
 };
 
 static uint32_t axes_in(const struct program *p, int stage, int expr) {
@@ -33,7 +34,7 @@ static uint32_t axes_in(const struct program *p, int stage, int expr) {
   return found;
 }
 
-/* The load below, under selects of indices: nothing is computed but moved; -1. */
+/* The load under index conditions, if the expression only moves data; -1. */
 static int moved_load(const struct program *p, int expr) {
   const struct px_node *n = &p->nodes.data[expr];
   if (n->op == PX_LOAD) return n->sort == PX_VALUE ? expr : -1;
@@ -43,7 +44,7 @@ static int moved_load(const struct program *p, int expr) {
   return moved_load(p, n->arg[first == PX_NUMBER ? 2 : 1]);
 }
 
-/* An index of the load has an own axis and one that is summed over. */
+/* Whether an index of the load mentions both an own axis and a reduction. */
 static bool has_window(const struct program *p, int stage, int load) {
   const struct px_node *n = &p->nodes.data[load];
   uint32_t own = (1u << p->tensors.data[stage].rank) - 1;
@@ -54,7 +55,8 @@ static bool has_window(const struct program *p, int stage, int load) {
   return false;
 }
 
-/* Dense: no own axis of more than one step is of both, and what is summed over is of both. */
+/* Whether the convolution is dense: the operands share no own axis longer than 1, no reduction is
+ * bounded by data, and weights use all axes that the image does not. */
 static bool is_dense(const struct program *p, int stage, int image, int weights) {
   const struct program_tensor *t = &p->tensors.data[stage];
   uint32_t a = axes_in(p, stage, image), b = axes_in(p, stage, weights), own = (1u << t->rank) - 1;
@@ -87,7 +89,7 @@ static double terms_of(const struct program *p, int stage) {
   return terms;
 }
 
-/* The one that sums most, and more than all other stages. */
+/* The convolution with most terms, if no other reduction has more. */
 static bool find_convolution(const struct program *p, struct convolution *out) {
   struct convolution c;
   double most = 0;
@@ -109,9 +111,9 @@ bool sketch_convolution(const struct program *p, int *stage, int *load) {
   return true;
 }
 
-/* ---- rows of an image in one axis ---- */
+/* ---- merging image rows ---------------------------------------------------------------------- */
 
-/* The size of the last axis of the image, and how many it has. */
+/* The size of the image's last axis; *axes: number of image axes longer than 1. */
 static int64_t row_size(const struct program *p, const struct convolution *c, int *axes) {
   const struct program_tensor *t = &p->tensors.data[c->stage];
   int64_t last = 0;
@@ -131,7 +133,7 @@ static bool is_folded(const struct program *p, const struct convolution *c,
   return axes > 1 && size < machine->registers;
 }
 
-/* `(n*7+h)*7+w, o`: the image's axes stand where its first one did. */
+/* Writes `(n*7+h)*7+w, o`: the merged axes take the place of the first one. */
 static void put_folded(const struct program *p, const struct convolution *c, struct buf *out) {
   const struct program_tensor *t = &p->tensors.data[c->stage];
   struct buf sum = {0};
@@ -180,7 +182,7 @@ static bool fold(struct editor *e, const struct convolution *c) {
   return done;
 }
 
-/* ---- columns ---- */
+/* ---- columns --------------------------------------------------------------------------------- */
 
 static bool make(struct editor *e, char name[PROGRAM_NAME]) {
   struct convolution c;

@@ -1,10 +1,11 @@
-/* The numbers of a schedule become choices.
+/* Makes choices of the numbers of a schedule.
  *
  *     oc_oo, h, w_o, oc_b:2, kh, kw, ic, w_i:14:unroll, oc_v:32:vec
  *     oc_oo, h, w_o, oc_b:{1,2,4,8}, kh, kw, ic, w_i:{7,8,10,14}:peel:unroll, oc_v:32:vec
  *
- * Of rows: the smallest number for each count of tiles that registers permit, so that what is left over is
- * small. Of blocks: what divides the panels; of rows, whose tiles are open, powers of two.
+ * Rows: the smallest number for each number of tiles that registers permit, so that remainders are
+ * small. Blocks of panels: divisors of their number. Blocks of rows, whose tiles are open: powers
+ * of two.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +14,9 @@
 #include "tune/sketch.h"
 
 enum {
-  MOST = 12,    /* choices of a number */
-  BEYOND = 2,   /* registers that a tile may want more than there are: compilers find room */
-  LARGEST = 256 /* tiles of rows in a block */
+  MOST = 12,    /* limit of choices of a number */
+  BEYOND = 2,   /* registers that a tile may use beyond the existing: compilers find room */
+  LARGEST = 256 /* limit of row tiles in a block */
 };
 
 static int find_leaf(const struct schedule *s, const char *stage) {
@@ -24,7 +25,7 @@ static int find_leaf(const struct schedule *s, const char *stage) {
   return -1;
 }
 
-/* The levels of an axis of the stage; NULL: it has one of its own name. */
+/* The levels of an axis of the stage. */
 static const struct schedule_axis *levels_of(const struct schedule *s, int leaf, int axis) {
   return &s->nodes.data[leaf].leaf.axes.data[axis];
 }
@@ -54,7 +55,7 @@ static int64_t vectors_of(const struct default_made *made, const struct machine 
   return made->tile.vector_axis < 0 ? 1 : (made->tile.steps + lanes - 1) / lanes;
 }
 
-/* Fewer rows would be more tiles. */
+/* Whether fewer rows would need more tiles. */
 static bool is_least(int64_t size, int64_t rows) {
   return (size + rows - 1) / rows < (size + rows - 2) / (rows - 1);
 }
@@ -65,7 +66,8 @@ static bool has_other_rows(const struct default_made *made, int axis) {
   return false;
 }
 
-/* A tile of a quarter of the registers at least, unless there are rows of another axis, too. */
+/* Opens the rows of an axis. A tile uses at least a quarter of the registers, unless another axis
+ * has rows, too. */
 static void open_rows(const struct default_made *made, const struct machine *machine, int axis,
                       struct level *level) {
   int64_t size = made->program->tensors.data[made->stage].axes[axis].size;
@@ -96,11 +98,11 @@ static void open_blocks(const struct default_made *made, struct level *level) {
   close_choices(level, panels || steps == 1 ? level->tail : TAIL_NONE);
 }
 
-void sketch_open(const struct default_made *made, const struct default_constraint *wish,
+void sketch_open(const struct default_made *made, const struct default_constraint *constraint,
                  const struct machine *machine) {
   const struct program_tensor *t = &made->program->tensors.data[made->stage];
   int leaf = find_leaf(made->schedule, t->name);
-  if (leaf < 0 || !wish->tile) return;
+  if (leaf < 0 || !constraint->tile) return;
   for (int i = 0; i < t->rank; i++) {
     const struct schedule_axis *a = levels_of(made->schedule, leaf, i);
     struct level *levels = made->schedule->levels.data;

@@ -1,12 +1,12 @@
-/* What a window reads is computed for a band of rows only, just before, so that it stays in the first caches; rows that two
- * bands read are computed twice.
+/* Computes what a window reads for a band of rows only, just before, so that it stays in L1 or L2.
+ * Rows that two bands read are computed twice.
  *
- *     pad[h:30, w:30, c] = ...                           pad_o[h_o:7, h_i:6, w:30, c] = ...
- *     Y[h:28, w:28, o] = pad[h+kh, w+kw, c] * ...        Y[h:28, w:28, o] = pad_o[h/4, h%4+kh, w+kw, c] * ...
+ *     pad[h:30, w:30, c] = ...                     pad_o[h_o:7, h_i:6, w:30, c] = ...
+ *     Y[h:28, w:28, o] = pad[h+kh, w+kw, c] * ..   Y[h:28, ..] = pad_o[h/4, h%4+kh, w+kw, c] * ..
  *
- *     h, w, c => @pad                                    h_oo =>
- *     h_oo, o_o, h_b:4, w_o, kh, kw, c, ... => @Y            pad_o_h_i, pad_o_w, pad_o_c => @pad_o
- *                                                            o_o, h_b:4, w_o, kh, kw, c, ... => @Y
+ *     h, w, c => @pad                              h_oo =>
+ *     h_oo, o_o, h_b:4, w_o, kh, kw, c, ... => @Y      pad_o_h_i, pad_o_w, pad_o_c => @pad_o
+ *                                                      o_o, h_b:4, w_o, kh, kw, c, ... => @Y
  *
  * The program is edited (`overlap`), and the schedule follows the edit (edit/schedule_follow.h).
  */
@@ -19,7 +19,7 @@
 #include "rewrite/program_edit.h"
 #include "tune/sketch.h"
 
-/* The first own axis of more than one step that an index of the tensor has together with what is summed over; -1. */
+/* The first own axis longer than 1 that occurs with a reduction in an index of the tensor; -1. */
 static int window_axis(const struct program *p, int stage, int expr, int tensor) {
   const struct px_node *n = &p->nodes.data[expr];
   const struct program_tensor *t = &p->tensors.data[stage];
@@ -46,7 +46,7 @@ int64_t sketch_window(const struct program *p, int stage) {
   return 0;
 }
 
-/* The number of rows in a band, where the schedule has bands along that axis. */
+/* Sets the rows of a band; false: the schedule has no bands along that axis. */
 static bool set_band(struct default_made *made, int axis, int64_t rows) {
   const struct program_tensor *t = &made->program->tensors.data[made->stage];
   struct schedule *s = made->schedule;
@@ -58,7 +58,7 @@ static bool set_band(struct default_made *made, int axis, int64_t rows) {
     struct level *level = &s->levels.data[n->leaf.axes.data[axis].level[1]];
     if (n->leaf.axes.data[axis].count < 2 || level->kind != EXTENT_INT) return false;
     level->extent = rows;
-    made->tile.block_axis = -1; /* it is no choice any more */
+    made->tile.block_axis = -1; /* the number is fixed from now on */
     return true;
   }
   return false;
@@ -94,7 +94,7 @@ bool sketch_overlap(struct default_made *made, const char *stage, int64_t rows,
   char edit[3 * PROGRAM_NAME + 64];
   if (tensor < 0 || p->tensors.data[tensor].is_input) return false;
   int axis = window_axis(p, made->stage, t->body, tensor);
-  for (int i = 0; i < axis; i++) /* a band of all images is no band */
+  for (int i = 0; i < axis; i++) /* a band must not span several images */
     if (t->axes[i].size > 1 && i != made->tile.vector_axis) return false;
   if (axis < 0 || rows >= t->axes[axis].size || !set_band(made, axis, rows)) return false;
   snprintf(edit, sizeof edit, "overlap %s in %s %s %lld as %s_o", stage, t->name,

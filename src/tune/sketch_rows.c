@@ -1,5 +1,6 @@
-/* Rows one after the other, and each sum along its row in vectors that are added before the next ones come, whatever is
- * left over: of stages that share their rows, as those of a norm or softmax, and of one that sums them.
+/* Schedules stages row by row, with each reduction along its row in vectors that are added up at
+ * once, remainder included. For stages that share rows, e.g. of a norm or softmax, and for a stage
+ * that reduces them.
  *
  *     M[n:12] = X[n, c] / 100 // sum c:100
  *     Y[n:12, c:100] = X[n, c] - M[n]
@@ -10,8 +11,8 @@
  *         Y_v:100:vec:mask =>
  *             @Y = {row0}/n, {Y_v}/c
  *
- * Partial sums of a short or odd row add lanes one by one to vectors; here the lanes that are left over go
- * to the one sum. A long row goes by some vectors at a time.
+ * Partial sums of a short or odd row would add remaining lanes one by one; here they join the one
+ * sum. Long rows use some vectors at a time.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,9 +20,9 @@
 #include "program/affine.h"
 #include "tune/sketch.h"
 
-enum { WHOLE = 8 /* vectors of a row that is not split */ };
+enum { WHOLE = 8 /* vectors of the longest row that is not split */ };
 
-/* Its first stage that sums says how many axes rows have; 0: none sums. */
+/* Number of axes of a row's index: the rank of the first reduction, *first; 0: none. */
 static int rows_of(const struct program *p, const struct program_tensor **first) {
   for (int i = 0; i < p->tensors.count; i++)
     if (p->tensors.data[i].reductions) {
@@ -31,13 +32,13 @@ static int rows_of(const struct program *p, const struct program_tensor **first)
   return 0;
 }
 
-/* Data move along the last axis, all of them by one or not at all. */
+/* Whether all loads are contiguous or invariant along the last axis, and some are contiguous. */
 static bool is_straight(const struct program *p, int stage) {
-  struct default_layout *kept = mem_alloc((size_t)p->tensors.count * sizeof *kept);
+  struct default_layout *layouts = mem_alloc((size_t)p->tensors.count * sizeof *layouts);
   struct default_facts f;
-  for (int i = 0; i < p->tensors.count; i++) default_row_major(&p->tensors.data[i], &kept[i]);
-  default_facts(p, stage, kept, &f);
-  mem_free(kept);
+  for (int i = 0; i < p->tensors.count; i++) default_row_major(&p->tensors.data[i], &layouts[i]);
+  default_facts(p, stage, layouts, &f);
+  mem_free(layouts);
   int axis = f.t->rank + f.t->reductions - 1;
   bool moves = false,
        straight = !f.truncated && !(f.guarded >> axis & 1) && f.t->axes[axis].low < 0;
@@ -50,7 +51,7 @@ static bool is_straight(const struct program *p, int stage) {
   return straight && moves;
 }
 
-/* The stage has the rows of the first one that sums, and goes along them, or is one number of each. */
+/* Whether the stage has the rows of the first reduction and at most one axis along them. */
 static bool is_of_rows(const struct program *p, int stage, const struct program_tensor *first,
                        int rows) {
   const struct program_tensor *t = &p->tensors.data[stage];
@@ -66,7 +67,7 @@ static void put_axes(const struct program_tensor *t, int rows, struct buf *out) 
   for (int i = 0; i < rows; i++) buf_printf(out, "%s{row%d}/%s", i ? ", " : "", i, t->axes[i].name);
 }
 
-/* So many vectors at a time; what is left over is code of its own. */
+/* Writes loops over some vectors at a time, with a peeled remainder. */
 static void put_vectors(const char *name, int64_t size, int64_t lanes, struct buf *out) {
   buf_printf(out, "    %s_o, %s_v:{", name, name);
   for (int64_t steps = 4; steps <= 16 && steps * lanes <= size; steps *= 2)

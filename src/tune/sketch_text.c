@@ -1,4 +1,4 @@
-/* A sketch that somebody wrote: edits of the program, one to a line, then a schedule with holes.
+/* Reads a user's sketch: edits of the program, one to a line, then a schedule with holes.
  *
  *     edit pack W as W_p [co/32, ci, kh, kw, co%32]
  *
@@ -12,7 +12,7 @@
 
 static const char WORD[] = "edit ";
 
-/* The next line, without what ends it. */
+/* Length of the next line without its line break. */
 static size_t line_length(const char *text, size_t length) {
   const char *end = memchr(text, '\n', length);
   return end ? (size_t)(end - text) : length;
@@ -38,8 +38,8 @@ static canvas_status edit(canvas_context *ctx, struct program **p, const char *t
   return CANVAS_OK;
 }
 
-/* The program after the edits at the head of the text; and the schedule, an empty line for each before it,
- * so that its lines have the numbers that they have in the text. */
+/* Edits the program by the lines at the head of the text. *schedule is the rest, preceded by as
+ * many empty lines, so that line numbers stay right. */
 static canvas_status edit_all(canvas_context *ctx, struct program **p, const char *text,
                               size_t length, struct buf *schedule) {
   size_t at = 0, word = sizeof WORD - 1;

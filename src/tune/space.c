@@ -1,4 +1,4 @@
-/* Knobs, points, and what a point binds to. See space.h. */
+/* Enumerates knobs and points and binds points. See space.h. */
 #include "tune/space.h"
 
 #include <stdlib.h>
@@ -9,9 +9,9 @@
 
 enum { SMALL = SPACE_NUMBERS / 2 };
 
-/* ---- the numbers of a knob ------------------------------------------------------------------- */
+/* ---- numbers of a knob ----------------------------------------------------------------------- */
 
-/* Of the axes that a level is a part of: the smallest size, and whether all may have a remainder. */
+/* Axes that contain a level: the smallest size, and whether all may have a remainder. */
 struct covered {
   int64_t size;
   bool remainder;
@@ -57,7 +57,7 @@ static void add_value(struct knob *k, int64_t value) {
   if (k->count < SPACE_NUMBERS) k->values[k->count++] = value;
 }
 
-/* Every small one; of the larger ones powers of two, and divisors. */
+/* Adds all small numbers; of larger ones powers of two and divisors. */
 static void add_listed(struct knob *k, struct covered c, enum space_numbers numbers) {
   for (int64_t n = 1; n <= int_min(c.size, SMALL); n++)
     if (is_wanted(n, c, numbers)) add_value(k, n);

@@ -1,11 +1,11 @@
-/* The gradient of a shared budget. See task_gradient.h. */
+/* Computes the gradient of a shared budget. See task_gradient.h. */
 #include "tune/task_gradient.h"
 
 #include <math.h>
 
 static const double ALPHA = 0.2, BETA = 2;
 
-/* Seconds that a trial of the last batches gained, below 0. */
+/* Change in seconds per trial over the last batches; 0 or less. */
 static double backward(const struct task_state *t) {
   for (int i = 0; i < TASK_WINDOW; i++)
     if (t->trials_before[i] > 0 && t->trials > t->trials_before[i] && isfinite(t->before[i]))

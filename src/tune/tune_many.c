@@ -1,8 +1,8 @@
-/* Searches that take turns: each runs in a thread of its own, and only one of them at a time, as
- * coroutines would. See tune_many.h.
+/* Interleaves searches: each has its own thread, but only one runs at a time, like coroutines. See
+ * tune_many.h.
  *
- * A search waits before each batch of trials until it is told to go on; where the budget is spent, it is
- * told so, once, and keeps its turn to the end of its finals.
+ * A search waits before each batch of trials. When the budget is spent, it continues with its
+ * finals and does not wait again.
  */
 #include "tune/tune_many.h"
 
@@ -18,18 +18,18 @@
 #include "tune/same_but_sizes.h"
 #include "tune/task_gradient.h"
 
-static const double FOR_FINALS = 0.3; /* of the time */
+static const double FOR_FINALS = 0.3; /* share of the time for finals */
 
 struct many {
   const struct machine *machine;
   const struct tune_options *options;
   pthread_mutex_t lock;
   pthread_cond_t changed;
-  struct child_stop stop; /* of the caller's thread */
-  int whose;              /* the search that runs; -1: none, it is decided which is next */
+  struct child_stop stop; /* child_stop of the caller's thread */
+  int whose;              /* the running search; -1: the scheduler runs */
   bool over;              /* the budget is spent */
-  struct mem_call *call;  /* of the caller's thread; NULL: none */
-  size_t wanted;          /* bytes that a search could not have; 0: none failed so far */
+  struct mem_call *call;  /* active call of the caller's thread; NULL: none */
+  size_t wanted;          /* bytes that a search failed to allocate; 0: none failed */
   double started;
 };
 
@@ -38,11 +38,11 @@ struct line {
   struct tune_task *task;
   int index;
   pthread_t thread;
-  struct search *search; /* while it waits before a batch; NULL before the first */
+  struct search *search; /* its state, set from the first batch to its end */
   bool began, ended;
 };
 
-/* ---- turns ----------------------------------------------------------------------------------- */
+/* ---- switching threads ----------------------------------------------------------------------- */
 
 static void wait_for(struct many *m, int whose) {
   while (m->whose != whose) pthread_cond_wait(&m->changed, &m->lock);
@@ -53,8 +53,8 @@ static void hand_over(struct many *m, int whose) {
   pthread_cond_broadcast(&m->changed);
 }
 
-/* Lets a search run until it asks again, or ends. */
-static void give_turn(struct line *l) {
+/* Lets a search run until it waits again or ends. */
+static void resume(struct line *l) {
   struct many *m = l->many;
   pthread_mutex_lock(&m->lock);
   hand_over(m, l->index);
@@ -62,8 +62,8 @@ static void give_turn(struct line *l) {
   pthread_mutex_unlock(&m->lock);
 }
 
-/* In the search's thread. */
-static bool take_turn(struct search *s, void *data) {
+/* Waits in the search's thread; false: the budget is spent. */
+static bool wait_to_measure(struct search *s, void *data) {
   struct line *l = data;
   struct many *m = l->many;
   pthread_mutex_lock(&m->lock);
@@ -72,7 +72,7 @@ static bool take_turn(struct search *s, void *data) {
   wait_for(m, l->index);
   bool go_on = !m->over;
   pthread_mutex_unlock(&m->lock);
-  if (m->wanted) mem_fail(m->wanted); /* all of them end */
+  if (m->wanted) mem_fail(m->wanted); /* ends all searches */
   return go_on;
 }
 
@@ -82,30 +82,31 @@ static bool show(const struct search *s, void *data) {
   return !o->progress || o->progress(s, o->data);
 }
 
-static bool asks(const struct many *m) {
+static bool has_enough(const struct many *m) {
   return m->options->enough && m->options->enough(m->options->data);
 }
 
 static bool is_enough(void *data) {
   const struct line *l = data;
-  return asks(l->many);
+  return has_enough(l->many);
 }
 
 static void search_for(struct line *l) {
   struct many *m = l->many;
   struct tune_options options = *m->options;
   canvas_context ctx = {.message = ""};
-  child_stop_when(m->stop.asked, m->stop.data);
-  options.turn = take_turn;
+  child_stop_when(m->stop.requested, m->stop.data);
+  options.may_measure = wait_to_measure;
   options.progress = show;
   options.enough = is_enough;
   options.data = l;
-  options.seconds = 0; /* told by turns */
+  options.seconds = 0; /* time is shared by waiting */
   l->task->status = tune(&ctx, l->task->program, m->machine, &options, &l->task->tuned);
   memcpy(l->task->message, ctx.message, sizeof l->task->message);
 }
 
-/* A part of the caller's call: where it has no memory, all searches end, and the caller's call fails. */
+/* Runs a search as part of the caller's call: if memory runs out, all searches end and the call
+ * fails. */
 static void search_in_call(struct line *l) {
   struct many *m = l->many;
   struct mem_call part;
@@ -143,10 +144,10 @@ struct shared {
   struct line *lines;
   struct task_state *states;
   int count;
-  int trials; /* of all, at most */
+  int trials; /* maximum number of trials of all searches */
 };
 
-/* The first program of the same text but for its sizes. */
+/* The first program that differs only in sizes. */
 static int similar_to(const struct tune_task *tasks, int task) {
   struct buf a = {0}, b = {0};
   int first = 0;
@@ -180,12 +181,12 @@ static void note(struct shared *s, int i) {
 static bool is_over(const struct many *m, const struct shared *s) {
   double seconds = m->options->seconds * (1 - FOR_FINALS);
   bool late = seconds > 0 && spent(s) > 0 && clock_wall() - m->started >= seconds;
-  return m->wanted || child_stopped() || spent(s) >= s->trials || late || asks(m);
+  return m->wanted || child_stopped() || spent(s) >= s->trials || late || has_enough(m);
 }
 
 static void share(struct many *m, struct shared *s) {
-  for (int i = 0; i < s->count; i++) { /* up to the first batch */
-    if (!s->lines[i].ended) give_turn(&s->lines[i]);
+  for (int i = 0; i < s->count; i++) { /* runs each search up to its first batch */
+    if (!s->lines[i].ended) resume(&s->lines[i]);
     s->states[i].ended = s->lines[i].ended;
     const struct search *search = s->lines[i].search;
     if (search) s->states[i].expected = search_predict(search, (struct tune_candidate){0, 0});
@@ -193,15 +194,15 @@ static void share(struct many *m, struct shared *s) {
   for (int next; !is_over(m, s) && (next = task_next(s->states, s->count)) >= 0;) {
     struct search *search = s->lines[next].search;
     search->budget.trials = search->trials.count + s->trials - spent(s);
-    give_turn(&s->lines[next]);
+    resume(&s->lines[next]);
     note(s, next);
   }
   m->over = true;
   for (int i = 0; i < s->count; i++)
-    while (!s->lines[i].ended) give_turn(&s->lines[i]);
+    while (!s->lines[i].ended) resume(&s->lines[i]);
 }
 
-/* ---- the whole ------------------------------------------------------------------------------- */
+/* ---- running --------------------------------------------------------------------------------- */
 
 static canvas_status worst(canvas_context *ctx, const struct tune_task *tasks, int count) {
   for (int i = 0; i < count; i++)
@@ -210,12 +211,12 @@ static canvas_status worst(canvas_context *ctx, const struct tune_task *tasks, i
   return CANVAS_OK;
 }
 
-/* Ends all searches: a failed call runs it, too. */
+/* Ends all searches, also when the call fails. */
 static void close_many(void *data) {
   struct shared *s = data;
   struct many *m = s->many;
   for (int i = 0; i < s->count; i++)
-    while (s->lines[i].began && !s->lines[i].ended) give_turn(&s->lines[i]);
+    while (s->lines[i].began && !s->lines[i].ended) resume(&s->lines[i]);
   for (int i = 0; i < s->count; i++)
     if (s->lines[i].began) pthread_join(s->lines[i].thread, NULL);
   pthread_cond_destroy(&m->changed);
@@ -228,7 +229,7 @@ static void fail_many(void *data) {
   close_many(data);
 }
 
-/* All that the searches' threads need is there before the first of them. */
+/* Initialises all states before the first thread starts. */
 static void open_states(struct shared *s, const struct tune_task *tasks) {
   for (int i = 0; i < s->count; i++)
     s->states[i] = (struct task_state){.weight = tasks[i].weight,
@@ -252,14 +253,14 @@ canvas_status tune_many(canvas_context *ctx, struct tune_task *tasks, int count,
                         const struct machine *machine, const struct tune_options *options) {
   struct many m = {.machine = machine,
                    .options = options,
-                   .stop = child_stop_told(),
+                   .stop = child_stop_current(),
                    .whose = -1,
                    .call = mem_current()};
   struct shared s = {.many = &m, .count = count};
   const struct method *method = options->method ? options->method : method_find("quick");
   struct mem_deferred closing;
   struct rates rates;
-  TRY(rates_here(ctx, machine, &rates)); /* beside the time, as it is once */
+  TRY(rates_here(ctx, machine, &rates)); /* not counted in the time, since it happens once */
   m.started = clock_wall();
   s.trials = options->trials > 0 ? options->trials : method->trials * count;
   s.lines = mem_alloc((size_t)count * sizeof *s.lines + 1);

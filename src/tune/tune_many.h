@@ -1,5 +1,5 @@
-/* Several programs under one budget: each has a search of its own, and before each batch of trials it is
- * decided which of them goes on (task_gradient.h). */
+/* Tunes several programs under one budget. Each has its own search; before each batch of trials
+ * task_gradient.h chooses which one continues. */
 #ifndef CANVAS_TUNE_TUNE_MANY_H
 #define CANVAS_TUNE_TUNE_MANY_H
 
@@ -7,14 +7,14 @@
 
 struct tune_task {
   const struct program *program;
-  double weight;      /* how often it runs: above 0 */
-  struct tuned tuned; /* as of tune(); of a task that failed nothing but numbers */
+  double weight;      /* how often it runs, above 0 */
+  struct tuned tuned; /* result of tune(); of a failed task only numbers are set */
   canvas_status status;
   char message[MESSAGE_SIZE];
 };
 
-/* trials and seconds of `options` are those of all together; of the trials as many as the method takes for
- * each unless given. Each task has a status of its own. The answer is the worst of them that is not
+/* `options` has trials and seconds for all tasks together; trials default to the method's number
+ * for each. Each task has its own status. Returns the first status that is neither CANVAS_OK nor
  * CANVAS_NONE, with its message. */
 canvas_status tune_many(canvas_context *ctx, struct tune_task *tasks, int count,
                         const struct machine *machine, const struct tune_options *options);

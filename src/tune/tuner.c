@@ -1,4 +1,4 @@
-/* From a method's trials to a winner that was measured as it will run. See tuner.h. */
+/* Tunes a program: from a method's trials to a winner, measured as it will run. See tuner.h. */
 #include "tune/tuner.h"
 
 #include <math.h>
@@ -13,16 +13,16 @@
 #include "tune/journal.h"
 #include "tune/search_open.h"
 
-enum { WHOLE_SAMPLES = 1024 /* elements of all images that the interpreter evaluates */ };
+enum { WHOLE_SAMPLES = 1024 /* elements for all images evaluated by the interpreter */ };
 
-static const double LONG = 50e-3;  /* seconds of a run, from which on it is cold anyway */
-static const double PATIENCE = 60; /* seconds that finals may take beyond the time */
+static const double LONG = 50e-3;  /* seconds of a run whose data is cold anyway */
+static const double PATIENCE = 60; /* seconds that finals may exceed the budget */
 static const double WHOLE =
-    0.05; /* of the time is for the interpreter, for all images: 1 s at most */
+    0.05; /* share of the time for the interpreter on all images, at most 1 s */
 
 /* ---- the winner ------------------------------------------------------------------------------ */
 
-/* The schedule of a candidate, bound for a program that outlives the search. */
+/* Binds a candidate's schedule for a program that outlives the search. */
 static canvas_status bind_again(struct search *s, struct tune_candidate who,
                                 const struct program *p, struct loop_tree **out) {
   struct loop_tree *tree;
@@ -46,8 +46,8 @@ static canvas_status take_winner(struct search *s, struct tune_candidate who, st
   return bind_again(s, who, out->program, &out->tree);
 }
 
-/* For all images, as `canvas run` does; of many, some elements are compared with the interpreter. It stands among
- * the finalists, where it was compiled. */
+/* Measures the winner for all images as `canvas run` does, comparing some elements with the
+ * interpreter. It keeps its position among the finalists, at which it was compiled. */
 static canvas_status measure_winner(const struct search *s, const struct compiler *compiler,
                                     const struct expected *whole, const struct finals *f, int at,
                                     struct tuned *out) {
@@ -57,7 +57,7 @@ static canvas_status measure_winner(const struct search *s, const struct compile
   double run = out->itself;
   if (!out->whole) run *= (double)s->images / (double)s->tried;
   struct batch_options how = {
-      .seconds = finals_left(f), .apart = true, .limits = {.timing = 0.5, .threads = threads}};
+      .seconds = finals_left(f), .separate = true, .limits = {.timing = 0.5, .threads = threads}};
   trees[at] = out->tree;
   if (run < LONG) how.limits.cold = cold_bytes(&s->machine, threads);
   if (s->heavy) how.limits.repeats = 1;
@@ -88,7 +88,7 @@ static canvas_status none_correct(const struct search *s, const char *why) {
               s->program->name, why);
 }
 
-/* Of the trial that seemed best, in the finals; 0: it failed there. */
+/* Seconds in the finals of the best trial; 0: failed there. */
 static double first_time(const struct search *s, const struct finals *f) {
   int i = s->best < 0 ? -1 : finals_find(f, s->trials.data[s->best].candidate);
   double time = i < 0 ? INFINITY : finals_time(f, i);
@@ -104,7 +104,7 @@ static void drop_winner(struct tuned *out) {
   out->rule = NULL;
 }
 
-/* The winner, or the next one, where one is right for few images and not for all. */
+/* Takes the winner, or the next one if it is correct for few images but not for all. */
 static canvas_status finish_whole(struct search *s, const struct compiler *compiler,
                                   const struct expected *whole, struct finals *f,
                                   struct tuned *out) {
@@ -146,7 +146,8 @@ static canvas_status finish_compiled(struct search *s, const struct compiler *co
   return finish_measured(s, compiler, f, out);
 }
 
-/* Without finals: figures of finals that were stopped are dropped. A trial of few images has no time for all. */
+/* Takes the best trial without finals; numbers of interrupted finals are dropped. A trial of few
+ * images has no time for all. */
 static canvas_status take_best(struct search *s, struct tuned *out) {
   const struct tune_candidate first = {0, 0};
   drop_winner(out);
@@ -159,14 +160,14 @@ static canvas_status take_best(struct search *s, struct tuned *out) {
 
 static canvas_status finish(struct search *s, const struct compiler *compiler, struct finals *f,
                             struct tuned *out) {
-  bool unmeasured = !s->compiler || (s->turn && !s->trials.count); /* it never had its turn */
+  bool unmeasured = !s->compiler || (s->may_measure && !s->trials.count); /* it never ran a batch */
   if (unmeasured) return child_stopped() ? search_was_stopped(s) : take_best(s, out);
   canvas_status status = s->stopped ? search_was_stopped(s) : finish_compiled(s, compiler, f, out);
   bool kept = status != CANVAS_OK && child_stopped() && s->best >= 0;
   return kept ? take_best(s, out) : status;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------- */
+/* ---- tuning ---------------------------------------------------------------------------------- */
 
 static struct tune_options completed(const struct tune_options *options) {
   struct tune_options o = *options;

@@ -150,7 +150,19 @@ static const struct {
     // gather: sparse blocks of weights, prefetched
     {"bsr_conv2d_nhwc height=7 width=7 in_channels=512 out_channels=512 kernel=3 padding=1 "
      "blocks=58976",
-     0, 705, "ko:dyn(xr):pf("},
+     0, 752, "ko:dyn(xr):pf("},
+    // a consumer that reads digits of its axes is computed in the tile; rows of blocks are inside of
+    // the pixels, where L2 holds the weights, but not the image
+    {"bsr_conv2d_nhwc height=64 width=64 in_channels=64 out_channels=64 kernel=3 padding=1 "
+     "blocks=460",
+     0, 12200, "@Y = {n, parts_h, w_o, w_i}/y, {xr, xi}/x // ki"},
+    {"bsr_conv2d_nhwc height=64 width=64 in_channels=64 out_channels=64 kernel=3 padding=1 "
+     "blocks=460",
+     0, 12200, "parts_h:para, w_o, xr =>"},
+    // pixels that share few sets of L1: as many as these hold
+    {"bsr_conv2d_nhwc batch=2 height=7 width=7 in_channels=512 out_channels=64 kernel=3 padding=1 "
+     "blocks=1843",
+     0, 118, "n:unroll, parts_w:unroll, ki:unroll, xi:vec =>"},
     // transposed convolutions whose stride does not divide the window, and large windows
     {"conv_transpose1d in_channels=64 length=64 out_channels=64 kernel=3 stride=2", 0, 16.13, NULL},
     {"conv_transpose2d_nchw in_channels=32 height=20 width=20 out_channels=16 kernel=5 stride=2 "
@@ -185,6 +197,24 @@ static const struct {
            "1 <= h+kh && h+kh < 8 && 1 <= w+kw && w+kw < 8 then X[h+kh-1, w+kw-1, c] * W[kh, kw, c]"
            " else 0 // sum kh:3, kw:3\nout Y\n",
      1, 9.532, NULL},
+    {BEGIN "in A f32 [m:333, k:200]\nin B f32 [n:777, k:200]\nY[m:333, n:777] = "
+           "A[m, k] * B[n, k] // sum k:200\nout Y\n",
+     0, 690, "@B_p"},
+    {BEGIN "in A f32 [m:1, k:20]\nin B f32 [n:1000, k:20]\nY[m:1, n:1000] = "
+           "A[m, k] * B[n, k] // sum k:20\nout Y\n",
+     0, 4.467, "Y_v:"},
+    // the padded image of a strided depth-wise convolution, whose rows would be gathered
+    {"conv2d_nchw batch=4 in_channels=192 out_channels=192 height=28 width=28 kernel=7 stride=2 "
+     "padding=3 groups=192",
+     1, 1208, "pad_t[n:4, h:34, w:34, ic:192] ="},
+    // a partial sum for each element of groups, and the mean of a group for each of its elements
+    {BEGIN "in X f32 [h:3136, c:96]\nM[g:32] = X[h, g*3+i] // mean h:3136, i:3\n"
+           "V[g:32] = (X[h, g*3+i] - M[g]) * (X[h, g*3+i] - M[g]) // mean h:3136, i:3\n"
+           "Y[h:3136, c:96] = (X[h, c] - M[c/3]) * V[c/3]\nout Y\n",
+     1, 333.3, "V_r[g_i:96] = (X[h, g_i] - M_m2[g_i]) * (X[h, g_i] - M_m2[g_i]) // mean h:3136"},
+    {BEGIN "in X f32 [h:1024, c:320]\nin V f32 [g:32]\nY[h:1024, c:320] = X[h, c] * V[c/10]\n"
+           "out Y\n",
+     1, 178.8, "Y[h:1024, c:320] = X[h, c] * V_m[c]"},
     // merged axes: tiles of pixels go across the lines of an image
     {BEGIN "in X f32 [n:1, h:14, w:14, c:528]\nin W f32 [o:256, c:528] const\n"
            "Y[n:1, h:14, w:14, o:256] = X[n, h, w, c] * W[o, c] // sum c:528\nout Y\n",

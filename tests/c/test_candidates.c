@@ -424,12 +424,12 @@ static void by_turns(void **state) {
     for (int i = 0; i < COUNT; i += 2)
       candidates[i] = (struct batch_candidate){write_candidate(i ? row : &right, "TURN", i),
                                                fill("N", i), NULL, false};
-    const struct batch_options options = {.apart = true,
+    const struct batch_options options = {.separate = true,
                                           .limits = {.repeats = 3,
                                                      .timing = 0.01,
                                                      .seconds = 3,
                                                      .wall = 3,
-                                                     .turns = ROUNDS,
+                                                     .rounds = ROUNDS,
                                                      .times = times}};
     verdicts[1] = (struct verdict){.repeats = -1};
     assert_int_equal(batch_run(&ctx, compiler, expected, candidates, COUNT, &options, verdicts),
@@ -470,13 +470,13 @@ static void turns_in_time(void **state) {
     const struct batch_candidate candidate = {write_candidate(&right, "TURN", 0), fill("N", 0),
                                               NULL, false};
     const struct batch_options options = {
-        .apart = true,
+        .separate = true,
         .limits = {.repeats = 3,
                    .timing = 0.01,
-                   .turns = ROUNDS,
+                   .rounds = ROUNDS,
                    .times = times,
-                   .turns_least = row->least,
-                   .turns_until = row->seconds != 0 ? clock_wall() + row->seconds : 0}};
+                   .rounds_least = row->least,
+                   .rounds_until = row->seconds != 0 ? clock_wall() + row->seconds : 0}};
     snprintf(what, sizeof what, "%g s, %d at least", row->seconds, row->least);
     assert_int_equal(batch_run(&ctx, compiler, expected, &candidate, 1, &options, &verdict),
                      CANVAS_OK);

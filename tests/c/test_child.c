@@ -183,8 +183,8 @@ static void said(void **state) {
   assert_int_equal(child_call(&ctx, speak, &status, &(struct child_limits){.seconds = 30}, &end),
                    CANVAS_OK);
   assert_int_equal(end.code, 5);
-  assert_int_equal(strlen(end.said), CHILD_SAID - 1);
-  assert_non_null(strstr(end.said, "line 999 of what is said\n?[1m and the end"));
+  assert_int_equal(strlen(end.output), CHILD_OUTPUT - 1);
+  assert_non_null(strstr(end.output, "line 999 of what is said\n?[1m and the end"));
 }
 
 static int share(void *data) {
@@ -232,7 +232,7 @@ static const struct {
   char *words[4];
   enum child_how how;
   int code;
-  const char *said;
+  const char *output;
   double wall;
 } programs[] = {
     {"a program",
@@ -286,7 +286,7 @@ static void programs_end(void **state) {
               row->name);
     CHECK_INT(end.how, row->how, row->name);
     CHECK_INT(end.code, row->code, row->name);
-    CHECK(strstr(end.said, row->said), row->name);
+    CHECK(strstr(end.output, row->output), row->name);
     if (row->how == CHILD_OUT_OF_TIME) CHECK_INT(end.processor, row->wall > 1, row->name);
   }
   unlink("/tmp/canvas-test-file");
@@ -306,7 +306,7 @@ static void no_variables(void **state) {
       child_exec(&ctx, words, "/tmp", &(struct child_limits){.seconds = 30}, &end);
   environ = before;
   CHECK_INT(status, CANVAS_OK, ctx.message);
-  assert_string_equal(end.said, "C /tmp\n");
+  assert_string_equal(end.output, "C /tmp\n");
 }
 
 // A process that runs a program whose child would run on; it says so in a fifo that only that holds.

@@ -51,6 +51,10 @@ static const char *const programs[] = {
     BEGIN
     "in X f32 [i:64, c:512]\nin W f32 [o:64, c:512] const\nY[i:64, o:64] = X[i, c] * W[o, c] // "
     "sum c:512\nout Y\n",
+    BEGIN
+    "in X f32 [h:60, c:512]\nin ind i32 [e:200] 0..512\nin ptr i32 [r:5] 0..201 rising\nin W f32 "
+    "[e:200, o:16]\nY[h:60, r:4, o:16] = X[h, ind[k]] * W[k, o] // sum "
+    "k:ptr[r]..ptr[r+1]\nout Y\n",
     BEGIN "in X f32 [g:4, i:96, c:16]\nY[g:4, i:96, o:64] = X[g, i, o/4] * X[g, i, o/16]\nout Y\n",
 };
 
@@ -94,6 +98,10 @@ static void stored(struct question *q) {
 }
 static void splitting(struct question *q) {
   q->options.split = !q->options.split;
+}
+
+static void whole(struct question *q) {
+  q->options.whole = true;
 }
 
 static void registers(struct question *q) {
@@ -159,6 +167,9 @@ static void roughness(struct question *q) {
 static void bounds(struct question *q) {
   q->f.bounds_reduction |= 1;
 }
+static void share(struct question *q) {
+  q->f.bounded_share = 0.001;
+}
 static void operations(struct question *q) {
   q->f.operations += 20;
 }
@@ -199,6 +210,9 @@ static void under(struct question *q) {
 static void plain(struct question *q) {
   q->f.load[0].packable = !q->f.load[0].packable;
 }
+static void indirect(struct question *q) {
+  q->f.load[0].indirect = !q->f.load[0].indirect;
+}
 static void rare(struct question *q) {
   q->f.load[0].cold = !q->f.load[0].cold;
 }
@@ -236,7 +250,8 @@ static const struct change changes[] = {
     CHANGE(block),        CHANGE(jump),          CHANGE(twisted),    CHANGE(moves),
     CHANGE(under),        CHANGE(plain),         CHANGE(rare),       CHANGE(outer_axes),
     CHANGE(same_tensor),  CHANGE(elements),      CHANGE(constant),   CHANGE(stored_type),
-    CHANGE(second_cache), CHANGE(written_apart),
+    CHANGE(second_cache), CHANGE(written_apart), CHANGE(whole),      CHANGE(share),
+    CHANGE(indirect),
 };
 
 // ---- the same tile ----

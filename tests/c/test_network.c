@@ -408,7 +408,7 @@ static void plans_by_hand(void **state) {
   CHECK_INT(plan.values[0].offset, -1, "so is an input");
   CHECK_INT(v[0].last, 1, "a");
   CHECK_INT(v[1].last, 3, "b");
-  CHECK_INT(plan.apart, 5 * PLAN_ALIGNMENT, "apart");
+  CHECK_INT(plan.unshared, 5 * PLAN_ALIGNMENT, "apart");
   CHECK_INT(plan.least, 2 * PLAN_ALIGNMENT, "least");
   CHECK_INT(plan.bytes, 2 * PLAN_ALIGNMENT, "planned");
   memory_plan_free(&plan);
@@ -490,8 +490,8 @@ static void plans_of_random_networks(void **state) {
     struct network *n = network_from(text.text);
     struct memory_plan plan = memory_plan_of(n);
     check_apart(n, &plan, text.text);
-    CHECK(plan.least <= plan.bytes && plan.bytes <= plan.apart, text.text);
-    shared += plan.bytes < plan.apart;
+    CHECK(plan.least <= plan.bytes && plan.bytes <= plan.unshared, text.text);
+    shared += plan.bytes < plan.unshared;
     for (int i = 0; i < n->tensors.count; i++) in_place += plan.values[i].in_place_of >= 0;
     double x[20], one[2][80], two[2][80];
     network_fill(n, 0, world, x);

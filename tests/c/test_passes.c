@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/random.h"
 #include "net/network_interpret.h"
@@ -1351,7 +1352,67 @@ static void composes_two_sums(void **state) {
   }
 }
 
+// ---- time ----
+
+#define LARGE "canvas 1\nnetwork large\nin x f32 [2]\n"
+
+// A convolution of one pixel, the sum with what it was made of, one program each; calls of the same programs.
+static void write_blocks(struct buf *text, int calls) {
+  buf_puts(text, LARGE RELU ADD
+           "program conv\nin X f32 [n:2]\nin W f32 [m:2, n:2] const\n"
+           "Y[m:2] = X[n] * W[m, n] // sum n:2\nout Y\nend\nweight w f32 [2, 2]\n"
+           "c0 f32 [2] = relu(x)\n");
+  for (int i = 1; i <= calls / 3; i++)
+    buf_printf(text,
+               "a%d f32 [2] = conv(c%d, w)\nb%d f32 [2] = relu(a%d)\nc%d f32 [2] = add(b%d, c%d)\n",
+               i, i - 1, i, i, i, i, i - 1);
+  buf_printf(text, "out c%d\n", calls / 3);
+}
+
+// Element-wise calls, all of which may be one.
+static void write_chain(struct buf *text, int calls) {
+  buf_puts(text, LARGE RELU "c0 f32 [2] = relu(x)\n");
+  for (int i = 1; i < calls; i++) buf_printf(text, "c%d f32 [2] = relu(c%d)\n", i, i - 1);
+  buf_printf(text, "out c%d\n", calls - 1);
+}
+
+// Each call has a program of its own.
+static void write_programs(struct buf *text, int calls) {
+  buf_puts(text, LARGE RELU "c0 f32 [2] = relu(x)\n");
+  for (int i = 1; i < calls; i++)
+    buf_printf(text, "program p%d\nin X f32 [n:2]\nY[n:2] = X[n] * %d\nout Y\nend\n", i, i + 1);
+  for (int i = 1; i < calls; i++) buf_printf(text, "c%d f32 [2] = p%d(c%d)\n", i, i, i - 1);
+  buf_printf(text, "out c%d\n", calls - 1);
+}
+
+static double optimize_seconds(void (*write)(struct buf *, int), int calls) {
+  struct buf text = {0};
+  write(&text, calls);
+  clock_t start = clock();
+  struct network *n = network_from(text.text);
+  CHECK_INT(network_optimize(&ctx, n, NULL, &machine_avx512), CANVAS_OK, ctx.message);
+  double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
+  network_free(n);
+  buf_free(&text);
+  return seconds;
+}
+
+// Eight times as many calls took up to 300 times as long when each new name was compared with all others.
+static void large_networks_are_near_linear(void **state) {
+  static const struct {
+    const char *label;
+    void (*write)(struct buf *, int);
+  } large[] = {{"blocks", write_blocks}, {"chain", write_chain}, {"programs", write_programs}};
+  (void)state;
+  CHECK_ROWS (large, shape) {
+    optimize_seconds(shape->write, 250);  // first tiles are chosen
+    double few = optimize_seconds(shape->write, 250), many = optimize_seconds(shape->write, 2000);
+    if (many > 30 * few + 0.1) fail_msg("%s: 2,000 calls %g s, 250 %g s", shape->label, many, few);
+  }
+}
+
 CHECK_MAIN(cmocka_unit_test(composes_two_sums), cmocka_unit_test(gives_texts),
            cmocka_unit_test(knows_its_passes), cmocka_unit_test(takes_fewer_products),
            cmocka_unit_test(keeps_what_kernels_compute),
-           cmocka_unit_test(keeps_what_random_networks_compute))
+           cmocka_unit_test(keeps_what_random_networks_compute),
+           cmocka_unit_test(large_networks_are_near_linear))

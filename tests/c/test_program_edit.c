@@ -118,6 +118,12 @@ static const struct {
     {"S[i:4] = R[i, e] // sum k:2, e:q[2*k]..q[2*k+1]", "k 2",
      "SP[i:4, k_i:2] = R[i, e] // sum k_o:1, e:q[2*(k_o*2+k_i)]..q[2*(k_o*2+k_i)+1]\n"
      "S[i:4] = SP[i, k_i] // sum k_i:2\n"},
+    // one for each element of groups
+    {"S[g:3] = R[i, g*3+k] // mean i:4, k:3", "k of g",
+     "SP[g_i:9] = R[i, g_i] // mean i:4\nS[g:3] = SP[g*3+k] // mean k:3\n"},
+    {"S bf16 [g:3, o:2] = R[o+i, g*2+k+3] * R[o, g] // sum k:2, i:3", "k of g",
+     "SP[g_i:6, o:2] = R[o+i, g_i+3] * R[o, g_i/2] // sum i:3\n"
+     "S bf16 [g:3, o:2] = SP[g*2+k, o] // sum k:2\n"},
 };
 
 // The expression of a stage before and after `border`.
@@ -253,6 +259,9 @@ static void borders_are_kept(void **state) {
   }
 }
 
+#define NO_GROUPS \
+  "line 1, column 16: axis 'k' does not count the elements of groups along that axis"
+
 // Splits of a reduction that there are not.
 static const struct {
   const char *stage, *split, *message;
@@ -268,6 +277,19 @@ static const struct {
     {"S[i:4] = R[i, e] // sum k:3, e:q[k]..q[k+1]", "k 2",
      "line 1, column 13: axis 'k' stands beside an axis with bounds that depend on data: choose "
      "a divisor of its size"},
+    {"S[g:3] = R[i, g*3+k] // sum i:4, k:3", "k of h", "line 1, column 16: 'S' has no axis 'h'"},
+    {"S[g:3] = R[i, g*3+k] // sum i:4, k:3", "k of 3",
+     "line 1, column 16: expected the axis of the groups, found '3'"},
+    {"S[g:3] = R[0, g*3+k] // sum k:3", "k of g",
+     "line 1, column 16: axis 'k' is the only reduction"},
+    {"S[g:3] = R[i, g*2+k] // sum i:4, k:3", "k of g", NO_GROUPS},
+    {"S[g:2] = R[i, g*3+k*2] // sum i:4, k:3", "k of g", NO_GROUPS},
+    {"S[g:3] = if k < 2 then R[i, g*3+k] else 0 // sum i:4, k:3", "k of g", NO_GROUPS},
+    {"S[g:3] = R[i, g*3+k] * real(k) // sum i:4, k:3", "k of g", NO_GROUPS},
+    {"S[g:3] = R[i, g*3+k] * R[k, g] // sum i:4, k:3", "k of g", NO_GROUPS},
+    {"S[g:3] = R[i, g*3] // sum i:4, k:3", "k of g", NO_GROUPS},
+    {"S[g:3] = R[g, e] // sum k:3, e:q[g]..q[g+1]", "k of g",
+     "line 1, column 16: axis 'k' belongs to a reduction with bounds that depend on data"},
 };
 
 static void sums_stay_whole(void **state) {

@@ -509,7 +509,7 @@ static void borders_keep_nan(void **state) {
       struct sketches s = made_of(p, machine_model(constant));
       int borders = 0;
       for (int i = 0; i < s.count; i++) {
-        borders += s.data[i].family == FAMILY_BORDERS;
+        borders += s.data[i].family == FAMILY_GUARDED;
         same_values(&ctx, p, s.data[i].program, s.data[i].rule, 7, 1);
       }
       CHECK_INT(borders > 0, row->borders, row->call);

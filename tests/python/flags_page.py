@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 from canvas import cli
@@ -22,11 +23,18 @@ def section(subcommand: str) -> str:
         _python(subcommand) if subcommand in cli.SUBCOMMANDS else _core(subcommand)
     )
     table = [f"| `{cell(flag)}` | {cell(help)} |" for flag, help in rows]
-    lines = [about, ""]
+    lines = [_fenced(about), ""]
     if table:
         lines += ["| | |", "|---|---|", *table, ""]
     lines += [notes, ""] if notes else []
     return "\n".join([*lines, "```sh", example, "```", ""])
+
+
+def _fenced(text: str) -> str:
+    """Indented lines, which are lists of words and meanings, as text that keeps its columns."""
+    return re.sub(
+        r"(?m)(?:^ {4}.*\n)+", lambda lines: f"\n```text\n{textwrap.dedent(lines[0])}```\n\n", text
+    )
 
 
 def subcommands() -> list[str]:

@@ -20,13 +20,13 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 
 import bench_calls  # noqa: E402
+import bench_cost  # noqa: E402
 import bench_defaults  # noqa: E402
 import bench_network  # noqa: E402
 import bench_versions  # noqa: E402
 import bench_zoo  # noqa: E402
 import cases as programs_of  # noqa: E402
 import compiled_program  # noqa: E402
-import cost_cases  # noqa: E402
 import native_cases  # noqa: E402
 import network_cases  # noqa: E402
 import network_worker  # noqa: E402
@@ -34,7 +34,7 @@ import tune_cases  # noqa: E402
 
 
 def programs() -> Iterator[tuple[str, str]]:
-    for name, case in {**cost_cases.CASES, **cost_cases.HELD_OUT}.items():
+    for name, case in {**bench_cost.CASES, **bench_cost.HELD_OUT}.items():
         yield f"cost: {name}", case.program()
     for group, cases in tune_cases.GROUPS.items():
         for tuned in cases():
@@ -240,6 +240,24 @@ SMALL = {  # arguments of its smallest run; FOLDER is an empty one
     "defaults": ["five points", "--samples", "2"],
     "demo": ["FOLDER/study"],
     "draws": ["--sizes", "--cpu", "-1", "--ranges", "3..8", "--out", "FOLDER"],
+    "fit": [
+        "--data",
+        "synthetic",
+        "--budget",
+        "macs=0.5x",
+        "--draws",
+        "1",
+        "--epochs",
+        "1",
+        "--longer",
+        "1",
+        "--time",
+        "20s",
+        "--teacher-epochs",
+        "1",
+        "--teacher",
+        "FOLDER/teacher.safetensors",
+    ],
     "layers": ["512@7", "--seconds", "1", "--rounds", "1", "--figure", "FOLDER/layers.svg"],
     "native": ["gemv", "--rounds", "1", "--compile", "none"],
     "network": ["--sampled", "1", "--rounds", "1"],

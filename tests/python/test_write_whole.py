@@ -5,12 +5,13 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from faults import small_disk
 
-from canvas.files import at_once, temporary_name
+from canvas.files import at_once, named_file, temporary_name
 
 CANVAS = str(Path(sys.executable).parent / "canvas")
 PROGRAM = """canvas 1
@@ -97,3 +98,90 @@ def test_it_keeps_to_the_mask_of_the_user(tmp_path: Path) -> None:
     finally:
         os.umask(before)
     assert (tmp_path / "x.c").stat().st_mode & 0o777 == 0o640
+
+
+# ---- links, pipes and devices: of `canvas compile -o` and of the files that Python is told ------
+
+
+def by_command(path: Path) -> None:
+    done = compile(path.parent, path.name)
+    if done.returncode:
+        raise OSError(done.stderr)
+
+
+def by_python(path: Path) -> None:
+    with named_file(path) as file:
+        file.write(b"new\n")
+
+
+both_writers = pytest.mark.parametrize("write", [by_command, by_python])
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+@both_writers
+@pytest.mark.parametrize("there", [True, False], ids=["there", "new"])
+def test_links_stay_and_what_they_lead_to_is_replaced(
+    write: Callable[[Path], None], there: bool, tmp_path: Path
+) -> None:
+    link, second, target = (tmp_path / name for name in ("x.c", "to/second.c", "to/x.c"))
+    target.parent.mkdir()
+    link.symlink_to("to/second.c")
+    second.symlink_to(target)
+    before = None
+    if there:
+        target.write_text("old")
+        before = target.open()
+    write(link)
+    assert link.is_symlink() and second.is_symlink() and not target.is_symlink()
+    assert target.read_text() not in ("", "old")
+    assert names(tmp_path) == ["to", "to/second.c", "to/x.c", "x.c"]
+    if before is not None:  # who had it open has the old one: it was replaced at once
+        assert before.read() == "old"
+        before.close()
+
+
+@both_writers
+def test_links_in_a_circle(write: Callable[[Path], None], tmp_path: Path) -> None:
+    (tmp_path / "x.c").symlink_to("y.c")
+    (tmp_path / "y.c").symlink_to("x.c")
+    with pytest.raises(OSError, match="Too many levels of symbolic links"):
+        write(tmp_path / "x.c")
+    assert names(tmp_path) == ["x.c", "y.c"]
+
+
+@both_writers
+@pytest.mark.parametrize("linked", [False, True], ids=["itself", "link"])
+def test_a_pipe_is_written(write: Callable[[Path], None], linked: bool, tmp_path: Path) -> None:
+    pipe = path = tmp_path / "pipe.c"
+    os.mkfifo(pipe)
+    if linked:
+        path = tmp_path / "x.c"
+        path.symlink_to("pipe.c")
+    with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE) as reader:
+        write(path)
+        assert reader.communicate(timeout=60)[0] and pipe.is_fifo()
+    assert names(tmp_path) == sorted({"pipe.c", path.name}) and path.is_symlink() == linked
+
+
+@both_writers
+def test_a_device_without_room(write: Callable[[Path], None], tmp_path: Path) -> None:
+    (tmp_path / "x.c").symlink_to("/dev/full")
+    with pytest.raises(OSError, match="No space left on device"):
+        write(tmp_path / "x.c")
+    assert names(tmp_path) == ["x.c"] and (tmp_path / "x.c").is_char_device()
+
+
+@both_writers
+@pytest.mark.parametrize("named", [True, False], ids=["named", "removed"])
+def test_an_open_file_of_proc(write: Callable[[Path], None], named: bool, tmp_path: Path) -> None:
+    """As /dev/stdout is: its link leads to /proc/self/fd/1."""
+    with (tmp_path / "out").open("w+") as out:
+        (tmp_path / "x.c").symlink_to(f"/proc/{os.getpid()}/fd/{out.fileno()}")
+        if not named:
+            (tmp_path / "out").unlink()
+        write(tmp_path / "x.c")
+        assert out.read()
+    assert names(tmp_path) == ["out"] * named + ["x.c"] and (tmp_path / "x.c").is_symlink()

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from .. import _core
 from ..arguments import PATH, shown
 from ..errors import CanvasError
-from ..files import at_once
+from ..files import named_file
 from ..te.place import mistake, unplaced
 from ..te.target import Target
 from ..te.target import create as create_target
@@ -216,7 +216,7 @@ def pick_best(in_file: Any, out_file: Any) -> None:
         out_file.writelines(lines)
         return
     try:
-        with at_once(Path(out_file)) as file:
+        with named_file(Path(out_file)) as file:
             file.write("".join(lines).encode() + kept)
     except OSError as error:
         name = os.fspath(out_file)

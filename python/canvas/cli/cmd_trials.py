@@ -123,8 +123,8 @@ def parser() -> argparse.ArgumentParser:
         example="canvas trials canvas-runs/resnet8-digits-scattered --format csv >trials.csv",
         description="List all candidates of a study: the baseline (the unchanged network), the\n"
         "controls (well-known operators) and all finds (kernels that fit the budget),\n"
-        "including pruned, rejected and failed ones; then the draws that gave no find, each\n"
-        "with the reason.",
+        "including pruned, rejected and failed ones. The draws that gave no find follow,\n"
+        "each with the reason.",
     )
     parser.add_argument("folder", metavar="DIR", help="the --out folder of a search")
     parser.add_argument(

@@ -27,6 +27,23 @@ class Target:
         window = f"{self.kh}x{self.kw}"
         return f"{self.name} {self.cin} {self.cout} {self.h} {self.w} {window} {self.stride} 1"
 
+    @classmethod
+    def from_line(cls, line: str) -> Target:
+        """The target of one line of a targets text, whose window is written as HxW."""
+        name, cin, cout, h, w, window, stride, _ = line.split()
+        kh, kw = window.split("x")
+        return cls(name, *map(int, (cin, cout, h, w, kh, kw, stride)))
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates of the dense convolution for one image."""
+        return self.params * -(-self.h // self.stride) * -(-self.w // self.stride)
+
+    @property
+    def params(self) -> int:
+        """Weights of the dense convolution."""
+        return self.cin * self.cout * self.kh * self.kw
+
     def sizes(self) -> tuple[int, ...]:
         return self.cin, self.cout, self.kh, self.kw, self.h, self.w, self.stride
 

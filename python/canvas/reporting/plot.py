@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ..arguments import PATH, TEXT, checked
 from ..errors import CanvasError, NoSolution
-from ..files import at_once
+from ..files import named_file
 from ..study import Candidate, Study
 from ..text import printable
 from .figure import FORMS, Axis, Point, draw
@@ -49,7 +49,7 @@ def plot_pareto(
     with Study.read(Path(folder)) as study:
         content = pareto_figure(study, x, title, form)
     try:
-        with at_once(Path(path)) as file:
+        with named_file(Path(path)) as file:
             file.write(content)
     except OSError as error:
         raise CanvasError(

@@ -79,7 +79,9 @@ def sentence(
         compared = [compare_finals(find, row, evidence) for row in fair]
     except ImportError:  # the table of a search can be read where none can run
         return f"No claim about {named}: its finals are compared with numpy and scipy, not here."
-    return _verdict(named, decisive(compared), len(fair), baseline, evidence) + _missing(find, rows)
+    return _verdict(named, decisive(compared), len(fair), baseline, evidence) + _missing(
+        find, rows
+    )
 
 
 # ---- who is compared --------------------------------------------------------------------------

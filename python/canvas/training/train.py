@@ -33,6 +33,15 @@ class NotFinite(ArithmeticError):
     """A loss, an output, a weight or a statistic is NaN or infinite: there is no accuracy."""
 
 
+# The loss of a batch from its images [N, C, H, W], outputs and labels.
+Objective = Callable[[Tensor, Tensor, Tensor], Tensor]
+
+
+def cross_entropy(_images: Tensor, outputs: Tensor, labels: Tensor) -> Tensor:
+    """The usual loss of classification."""
+    return F.cross_entropy(outputs, labels)
+
+
 @dataclass(frozen=True)
 class Epoch:
     """What one epoch gave: its number from 0, accuracy on validation in 0..1 (NaN where it was not
@@ -96,8 +105,10 @@ class Training:
         seed: int,
         batch_size: int = 64,
         peak_rate: float = PEAK_RATE,
+        objective: Objective = cross_entropy,
     ) -> None:
         self.model = model
+        self.objective = objective
         self.data = data
         self.batch_size = min(batch_size, len(data.train[1]))
         self.steps = len(_batches(torch.arange(len(data.train[1])), self.batch_size))  # an epoch
@@ -148,7 +159,7 @@ class Training:
         labels = labels.to(device)
         self.optimizer.zero_grad(set_to_none=True)
         output = self.model(images)
-        loss = F.cross_entropy(output, labels)
+        loss = self.objective(images, output, labels)
         value = loss.item()
         if not math.isfinite(value):
             raise NotFinite(f"the loss is {value} in epoch {self.done + 1}")

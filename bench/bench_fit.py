@@ -1,0 +1,133 @@
+"""Fits of a trained network: what each kind of choice reaches, beside its teacher.
+
+    ./dev bench fit [--data NAME] [--budget B ...] [--draws N] [--seeds S,S] [--time T]
+                    [--teacher-epochs E] [--teacher FILE] [--json] [--record]
+
+The teacher is resnet8 of width 16, trained for E epochs and kept in FILE (in build/bench-fit, made
+once). Each seed is a fit of its own: screening, table, choice and tuning. A row is a budget and a
+kind of network; accuracy is that of the test images, `points` is the difference to the teacher,
+`speed-up` is that of the native code of the whole network over that of the teacher.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from pathlib import Path
+from typing import Any
+
+import harness
+import torch
+
+import canvas
+from canvas.fitting.fit import LONGER, TEACHER, Candidate, Fit
+from canvas.nn.network import Recipe, build_network
+from canvas.training import checkpoint
+from canvas.training.train import train
+
+WIDTH = 16
+
+
+def trained(data: Any, epochs: int, file: Path) -> torch.nn.Module:
+    """The teacher, from its file if it is there."""
+    network = build_network(Recipe("resnet8", WIDTH, data.shape, data.classes, "all", 0))
+    if file.exists():
+        return canvas.load_weights(network, file)
+    print(f"training the teacher for {epochs} epochs", flush=True)
+    train(network, data, epochs, 1)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    checkpoint.write(file, network.state_dict(), {})
+    return network
+
+
+def best_of_kind(found: Fit) -> dict[tuple[str, str], Candidate]:
+    """(budget, kind) -> the candidate with the highest validation accuracy."""
+    best: dict[tuple[str, str], Candidate] = {}
+    for one in found.candidates:
+        key = (one.budget, one.kind)
+        if key not in best or one.validation > best[key].validation:
+            best[key] = one
+    return best
+
+
+def summary(fits: list[Fit], key: tuple[str, str]) -> dict[str, Any]:
+    """Means and standard deviations over the seeds that have this budget and kind."""
+    pairs = [
+        (best_of_kind(found)[key], found.teacher) for found in fits if key in best_of_kind(found)
+    ]
+    tests = [100 * one.test for one, _ in pairs if one.test is not None]
+    points = [100 * (one.test - teacher.test) for one, teacher in pairs if one.test is not None]
+    speeds = [one.speedup for one, _ in pairs if one.speedup is not None]
+    return {
+        "budget": key[0] or "-",
+        "kind": key[1],
+        "seeds": len(pairs),
+        "test": statistics.mean(tests),
+        "spread": statistics.stdev(tests) if len(tests) > 1 else 0.0,
+        "points": statistics.mean(points),
+        "macs": statistics.mean(one.macs / teacher.macs for one, teacher in pairs),
+        "speedup": statistics.mean(speeds) if speeds else None,
+    }
+
+
+def line(row: dict[str, Any]) -> str:
+    speed = "" if row["speedup"] is None else f"{row['speedup']:.2f}x"
+    return (
+        f"{row['budget']:14} {row['kind']:15} {row['test']:6.2f} +- {row['spread']:.2f} % "
+        f"{row['points']:+6.2f} points  {row['macs']:.2f}x MACs  {speed:6} ({row['seeds']} seeds)"
+    )
+
+
+def main() -> None:
+    parser = harness.parser(__doc__)
+    parser.add_argument("--data", default="digits-scattered", metavar="NAME")
+    parser.add_argument("--budget", action="append", metavar="B")
+    parser.add_argument("--draws", type=int, default=200, metavar="N")
+    parser.add_argument("--seeds", default="1", metavar="S,S")
+    parser.add_argument("--epochs", type=int, default=2)
+    parser.add_argument("--longer", type=int, default=6)
+    parser.add_argument("--time", default=None, metavar="T", help="limit for each fit")
+    parser.add_argument("--teacher-epochs", type=int, default=16, metavar="E")
+    parser.add_argument("--teacher", default=None, metavar="FILE")
+    given = parser.parse_args()
+    recorder = harness.Recorder("fit", given.record)
+    torch.set_num_threads(1)
+    data = canvas.load_data(given.data)
+    default = (
+        harness.ROOT / "build" / "bench-fit" / f"{given.data}-{given.teacher_epochs}.safetensors"
+    )
+    teacher = trained(data, given.teacher_epochs, Path(given.teacher or default))
+    fits: list[Fit] = []
+    for seed in map(int, given.seeds.split(",")):
+        start = time.process_time()
+        fits.append(
+            canvas.fit(
+                teacher, data, budget=given.budget or ["latency=0.6x", "macs=0.3x"],
+                draws=given.draws, epochs=given.epochs, longer=given.longer,
+                time_limit=given.time, seed=seed, say=lambda text: None,
+            )
+        )  # fmt: skip
+        used = time.process_time() - start
+        print(
+            f"seed {seed}: {used:.0f} s of processor time, {len(fits[-1].rows)} items", flush=True
+        )
+    keys = dict.fromkeys(key for found in fits for key in best_of_kind(found))
+    keys = dict.fromkeys([("", TEACHER), ("", LONGER), *keys])
+    for key in keys:
+        row = summary(fits, key)
+        print(json.dumps(row) if given.json else line(row), flush=True)
+        columns = {
+            "test": "%",
+            "points": "points",
+            "macs": "times",
+            "speedup": "times",
+            "seeds": "",
+        }
+        values = {name: (row[name], unit) for name, unit in columns.items()}
+        case = f"{given.data} {row['budget']} {row['kind']}, {given.draws} draws"
+        recorder.add("fit", case, values, {"test": row["spread"]})
+
+
+if __name__ == "__main__":
+    harness.run(main)

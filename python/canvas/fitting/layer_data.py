@@ -1,0 +1,108 @@
+"""What the layers of a trained network see and make: the inputs and outputs to which operators are
+fitted.
+
+    record   one pass over calibration images -> inputs and outputs of every target
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from ..errors import CanvasError
+
+BATCH = 64
+MEMORY = 1 << 30  # bytes of all recorded tensors
+LEAST = 64  # images below which no operator can be fitted
+
+
+@dataclass(frozen=True)
+class LayerData:
+    """Inputs [N, C_in, H, W] and outputs [N, C_out, H', W'] of one layer, float16 or float32."""
+
+    inputs: Tensor
+    outputs: Tensor
+
+    def batch(self, at: Tensor | slice) -> tuple[Tensor, Tensor]:
+        """Inputs and outputs of some images, float32."""
+        return self.inputs[at].float(), self.outputs[at].float()
+
+    def split(self, first: int) -> tuple[LayerData, LayerData]:
+        """The first images, and the rest."""
+        return (
+            LayerData(self.inputs[:first], self.outputs[:first]),
+            LayerData(self.inputs[first:], self.outputs[first:]),
+        )
+
+
+def images_within(
+    network: nn.Module, layers: Mapping[str, nn.Module], image: Tensor, memory: int = MEMORY
+) -> int:
+    """How many images like `image` [C, H, W] can be recorded in `memory` bytes of float16.
+
+    Raises CanvasError if they are too few to fit anything.
+    """
+    bytes_each = sum(
+        2 * (data.inputs.numel() + data.outputs.numel())
+        for data in record(network, layers, image[None], torch.float16).values()
+    )
+    count = memory // max(bytes_each, 1)
+    if count < LEAST:
+        raise CanvasError(
+            f"the layers of one image take {bytes_each >> 20} MiB, so that {memory >> 20} MiB "
+            f"hold {count} images and {LEAST} are needed: give more memory, or smaller images"
+        )
+    return count
+
+
+def record(
+    network: nn.Module,
+    layers: Mapping[str, nn.Module],
+    images: Tensor,
+    dtype: torch.dtype = torch.float32,
+) -> dict[str, LayerData]:
+    """Inputs and outputs of `layers` (name -> a module of `network`) on `images` [N, C, H, W], in
+    evaluation mode.
+
+    Raises CanvasError if a layer runs not exactly once, or a value is NaN or infinite.
+    """
+    inputs: dict[str, list[Tensor]] = {name: [] for name in layers}
+    outputs: dict[str, list[Tensor]] = {name: [] for name in layers}
+
+    def hook_of(name: str):  # type: ignore[no-untyped-def]
+        def hook(_module: nn.Module, given: tuple[Tensor, ...], made: Tensor) -> None:
+            inputs[name].append(given[0].detach().to("cpu", dtype))
+            outputs[name].append(made.detach().to("cpu", dtype))
+
+        return hook
+
+    handles = [layer.register_forward_hook(hook_of(name)) for name, layer in layers.items()]
+    training = network.training
+    try:
+        network.eval()
+        with torch.no_grad():
+            for batch in images.split(BATCH):
+                network(batch)
+    finally:
+        network.train(training)
+        for handle in handles:
+            handle.remove()
+    batches = len(images.split(BATCH))
+    found = {}
+    for name in layers:
+        if len(inputs[name]) != batches:
+            raise CanvasError(
+                f"layer '{name}' ran {len(inputs[name])} times in {batches} passes: fitted layers "
+                "run once in each"
+            )
+        found[name] = LayerData(torch.cat(inputs[name]), torch.cat(outputs[name]))
+        for what, values in (("input", found[name].inputs), ("output", found[name].outputs)):
+            if not torch.isfinite(values).all():
+                raise CanvasError(
+                    f"the {what} of layer '{name}' holds NaN or infinite values on the "
+                    "calibration images: check the weights and the normalisation of the images"
+                )
+    return found
