@@ -42,7 +42,7 @@ static int show_svg(struct show *s, const canvas_pack *pack) {
   return EXIT_OK;
 }
 
-static int show(struct arguments *a, canvas_pack *pack, void *data) {
+static int show_one(struct arguments *a, canvas_pack *pack, void *data) {
   struct show *s = data;
   if (!strcmp(s->as, "svg")) return show_svg(s, pack);
   if (s->shown++) putchar('\n');
@@ -55,6 +55,35 @@ static int show(struct arguments *a, canvas_pack *pack, void *data) {
     canvas_pack_free(part);
   }
   return EXIT_OK;
+}
+
+/* The kernel that takes the stride itself, as a pack without bindings; NULL after an error message. */
+static canvas_pack *strided(struct arguments *a, const canvas_pack *pack, const char *mode) {
+  const canvas_kernel *kernel = canvas_pack_kernel(pack);
+  canvas_kernel *made;
+  canvas_pack *out = NULL;
+  if (canvas_pack_count(pack)) {
+    report_error("'%s' has bind lines, --stride takes kernels alone", canvas_kernel_name(kernel));
+    return NULL;
+  }
+  canvas_status status = canvas_kernel_stride(a->ctx, kernel, mode, &made);
+  if (status == CANVAS_OK) {
+    char *text = canvas_kernel_print(made);
+    status = canvas_pack_parse(a->ctx, text, strlen(text), &out);
+    canvas_string_free(text);
+    canvas_kernel_free(made);
+  }
+  if (status != CANVAS_OK) report_kernel(a, kernel, status);
+  return out;
+}
+
+static int show(struct arguments *a, canvas_pack *pack, void *data) {
+  const char *mode = option_text(a, "--stride", NULL);
+  if (!mode) return show_one(a, pack, data);
+  canvas_pack *made = strided(a, pack, mode);
+  int answer = made ? show_one(a, made, data) : EXIT_BAD;
+  canvas_pack_free(made);
+  return answer;
 }
 
 static int run(struct arguments *a) {
@@ -77,11 +106,14 @@ const struct command command_show = {
     .summary = "print kernels and packs as text, picture or PyTorch code",
     .details = "PyTorch code needs sizes: the bind lines of a pack, or --at.\n",
     .example = "canvas sample --targets \"64,56,56\" | canvas show - --svg",
-    .options = {{"--as", "text|svg|dot|torch",
-                 "canonical text (default), SVG picture, Graphviz graph or torch.nn.Module"},
-                {"--svg", NULL, "the same as --as svg"},
-                {"--at", "SIZES",
-                 "sizes of a kernel without bind lines, such as C=64,H=56,W=56,G=4,x0=64"},
-                {"--literal", NULL, "with --as torch: one operator per primitive, no patterns"}},
+    .options =
+        {{"--as", "text|svg|dot|torch",
+          "canonical text (default), SVG picture, Graphviz graph or torch.nn.Module"},
+         {"--svg", NULL, "the same as --as svg"},
+         {"--at", "SIZES",
+          "sizes of a kernel without bind lines, such as C=64,H=56,W=56,G=4,x0=64"},
+         {"--stride", "MODE",
+          "pool (default), window or output: where the kernel takes the stride of its layers"},
+         {"--literal", NULL, "with --as torch: one operator per primitive, no patterns"}},
     .run = run,
 };

@@ -140,6 +140,13 @@ canvas_hash canvas_kernel_hash(const canvas_kernel *kernel);
  * result is equal up to rounding at all sizes and for all weights of the remaining nodes. */
 canvas_kernel *canvas_kernel_simplify(const canvas_kernel *kernel);
 
+/* A kernel that takes the stride of its targets itself (S in its text, docs/kernel.md). `mode`:
+ * "pool": the kernel as it is, whose input is average-pooled; "window": the first unfold along each
+ * axis of each path takes stride=S; "output": the result is subsampled. CANVAS_BAD_INPUT where it
+ * cannot: the kernel uses S already, or with "window" a size of it holds H or W. */
+canvas_status canvas_kernel_stride(canvas_context *ctx, const canvas_kernel *kernel,
+                                   const char *mode, canvas_kernel **out);
+
 /* NULL if the output depends on neighbours along H and W and mixes all channels with weights;
  * otherwise the reason why not. */
 const char *canvas_kernel_reach(const canvas_kernel *kernel);

@@ -61,6 +61,7 @@ MEMORY = 8 << 30  # bytes of address space of one test
 # From quick to slow; tests that are not named here come last.
 ORDER = [
     "kernel",
+    "stride",
     "default_times",
     "schedule",
     "spell",

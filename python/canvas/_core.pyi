@@ -89,6 +89,13 @@ def bind(kernel: str, at: str) -> str:
     stride, name.
     """
 
+def strided(kernel: str, mode: str) -> str:
+    """A kernel that takes the stride of its targets itself.
+
+    `mode`: "pool" is the kernel as it is, whose input is average-pooled; "window": the first
+    unfold along each axis of each path takes the stride; "output": the result is subsampled.
+    """
+
 def print_pack(text: str, /) -> str:
     """A pack in canonical form."""
 

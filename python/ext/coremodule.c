@@ -158,6 +158,18 @@ static canvas_status simplify(canvas_context *ctx, struct text in, char **out) {
   return CANVAS_OK;
 }
 
+static canvas_status strided(canvas_context *ctx, struct text in, const char *mode, char **out) {
+  canvas_kernel *kernel, *made;
+  canvas_status status = canvas_kernel_parse(ctx, in.bytes, in.length, &kernel);
+  if (status != CANVAS_OK) return status;
+  status = canvas_kernel_stride(ctx, kernel, mode, &made);
+  canvas_kernel_free(kernel);
+  if (status != CANVAS_OK) return status;
+  *out = canvas_kernel_print(made);
+  canvas_kernel_free(made);
+  return CANVAS_OK;
+}
+
 static canvas_status draw_dot(canvas_context *ctx, struct text in, char **out) {
   return picture(ctx, in, canvas_kernel_dot, out);
 }
@@ -535,6 +547,22 @@ static PyObject *core_bind(PyObject *module, PyObject *args, PyObject *keywords)
   canvas_context *ctx = canvas_context_new();
   if (!ctx) return PyErr_NoMemory(), NULL;
   Py_BEGIN_ALLOW_THREADS status = bind(ctx, in, at, &out);
+  Py_END_ALLOW_THREADS return finish(module, status, ctx, out);
+}
+
+static PyObject *core_strided(PyObject *module, PyObject *args, PyObject *keywords) {
+  static char *names[] = {"kernel", "mode", NULL};
+  PyObject *kernel;
+  struct text in;
+  const char *mode;
+  char *out = NULL;
+  canvas_status status;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "Us", names, &kernel, &mode) ||
+      !get_text(module, kernel, &in))
+    return NULL;
+  canvas_context *ctx = canvas_context_new();
+  if (!ctx) return PyErr_NoMemory(), NULL;
+  Py_BEGIN_ALLOW_THREADS status = strided(ctx, in, mode, &out);
   Py_END_ALLOW_THREADS return finish(module, status, ctx, out);
 }
 

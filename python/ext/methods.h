@@ -35,6 +35,8 @@
     "Choose the sizes of a kernel that fill the budget, and return the pack.")                     \
   X(bind, core_bind, WITH_KEYWORDS, "($module, kernel, at)",                                       \
     "A pack with one binding of the kernel.")                                                      \
+  X(strided, core_strided, WITH_KEYWORDS, "($module, kernel, mode)",                               \
+    "A kernel that takes the stride of its targets itself.")                                       \
   X(print_pack, core_print_pack, METH_O, "($module, text, /)", "A pack in canonical form.")        \
   X(parts, core_parts, METH_O, "($module, pack, /)",                                               \
     "The packs of the single kernels of a pack, in its order.")                                    \

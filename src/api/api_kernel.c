@@ -2,6 +2,7 @@
 #include "api/api_call.h"
 #include "api/handle.h"
 #include "kernel/kernel_simplify.h"
+#include "kernel/kernel_stride.h"
 #include "spell/spell.h"
 
 void canvas_kernel_free(canvas_kernel *kernel) {
@@ -39,6 +40,21 @@ API_VALUE(canvas_hash, canvas_kernel_hash, (const canvas_kernel *kernel), (kerne
 API_VALUE(canvas_kernel *, canvas_kernel_simplify, (const canvas_kernel *kernel), (kernel), NULL) {
   if (!kernel) return NULL;
   return (canvas_kernel *)kernel_simplify(kernel_of(kernel));
+}
+
+API_STATUS(canvas_kernel_stride,
+           (canvas_context * ctx, const canvas_kernel *kernel, const char *mode,
+            canvas_kernel **out),
+           (ctx, kernel, mode, out)) {
+  NEED(kernel);
+  NEED(mode);
+  NEED(out);
+  enum stride_mode stride;
+  struct kernel *made;
+  TRY(stride_mode_parse(ctx, mode, &stride));
+  TRY(kernel_with_stride(ctx, kernel_of(kernel), stride, &made));
+  *out = (canvas_kernel *)made;
+  return CANVAS_OK;
 }
 
 API_VALUE(const char *, canvas_kernel_reach, (const canvas_kernel *kernel), (kernel), NULL) {

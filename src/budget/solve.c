@@ -135,7 +135,7 @@ static void set_up(struct problem *p, const struct kernel *k, const struct targe
     struct binding *b = &p->bindings[i];
     b->target = targets->data[i];
     b->norm = options->norm;
-    target_sizes(&b->target, &b->sizes, &b->copies);
+    target_sizes(&b->target, k, &b->sizes, &b->copies);
     b->sizes.value[SIZE_G] = options->g && kernel_uses(k, SIZE_G) ? options->g : 1;
   }
 }

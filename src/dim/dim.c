@@ -6,7 +6,7 @@
 
 #include "base/saturating.h"
 
-_Static_assert(sizeof(struct dim) == 8 + SIZES + 2, "dims are compared as bytes: no padding");
+_Static_assert(sizeof(struct dim) == 8 + SIZES + 1, "dims are compared as bytes: no padding");
 
 static const struct dim poison = {.num = 0, .den = 1};
 
@@ -69,6 +69,11 @@ bool dim_is_one(const struct dim *d) {
   return dim_equal(d, &one);
 }
 
+bool dim_is_stride(const struct dim *d) {
+  struct dim stride = dim_size(SIZE_S);
+  return dim_equal(d, &stride);
+}
+
 bool dim_is_poisoned(const struct dim *d) {
   return d->num == 0;
 }
@@ -104,9 +109,10 @@ bool dim_is_whole(const struct dim *d) {
     if (d->power[s] > 0) above = true;
   }
   if (variable) return true;
-  for (int s = SIZE_C; s < SIZE_X0; s++)
+  for (int s = SIZE_C; s < SIZE_S; s++)
     if (d->power[s] < 0) return false;
   if (d->power[SIZE_C] + d->power[SIZE_G] < 0) return false;
+  if (d->power[SIZE_H] + d->power[SIZE_W] + d->power[SIZE_S] < 0) return false;
   return d->den == 1 || above;
 }
 
@@ -187,9 +193,9 @@ int dim_divisors(const struct dim *d, struct dim *out, int max) {
   return count;
 }
 
-static const char *const size_names[SIZES] = {"G",   "C",   "KH",  "KW",  "H",   "W",  "x0", "x1",
-                                              "x2",  "x3",  "x4",  "x5",  "x6",  "x7", "x8", "x9",
-                                              "x10", "x11", "x12", "x13", "x14", "x15"};
+static const char *const size_names[SIZES] = {"G",  "C",   "KH",  "KW",  "H",   "W",   "S",  "x0",
+                                              "x1", "x2",  "x3",  "x4",  "x5",  "x6",  "x7", "x8",
+                                              "x9", "x10", "x11", "x12", "x13", "x14", "x15"};
 
 const char *size_name(enum size s) {
   return size_names[s];
@@ -230,7 +236,7 @@ static canvas_status parse_factor(struct lexer *lx, struct dim *out) {
   } else if (t->kind == TOKEN_NAME && size_parse(t->start, t->length, &s)) {
     *out = dim_size(s);
   } else {
-    return lexer_unexpected(lx, "a dimension (a number, G, C, KH, KW, H, W or x0..x15)");
+    return lexer_unexpected(lx, "a dimension (a number, G, C, KH, KW, H, W, S or x0..x15)");
   }
   lexer_next(lx);
   return CANVAS_OK;

@@ -1,11 +1,12 @@
 /* Symbolic dimensions: monomials over the sizes of a target and the free variables of a kernel.
  *
- *   num/den * G^a C^b KH^c KW^d H^e W^f x0^.. ... x15^..        integer powers, num/den reduced
+ *   num/den * G^a C^b KH^c KW^d H^e W^f S^g x0^.. ... x15^..        integer powers, num/den reduced
  *
  * A dim is a small value: equality is bytes, products are additions of powers. A product that
  * leaves the limits (powers in [-POWER_MAX, POWER_MAX], num and den below 2^31) is the poisoned dim
  * (num = 0), which stays poisoned in every product and is never whole: long chains are checked once.
- * C is the channel count of the kernel, KH and KW are the kernel size of the replaced convolution.
+ * C is the channel count of the kernel, KH and KW are the kernel size of the replaced convolution,
+ * S is the stride that the kernel's own windows take (1: the input is pooled by the target's).
  */
 #ifndef CANVAS_DIM_DIM_H
 #define CANVAS_DIM_DIM_H
@@ -26,6 +27,7 @@ enum size {
   SIZE_KW,
   SIZE_H,
   SIZE_W,
+  SIZE_S,
   SIZE_X0,
   SIZES = SIZE_X0 + VARIABLES
 };
@@ -33,7 +35,7 @@ enum size {
 struct dim {
   int32_t num, den;
   int8_t power[SIZES];
-  int8_t pad[2]; /* always 0: dims are compared as bytes */
+  int8_t pad[1]; /* always 0: dims are compared as bytes */
 };
 
 /* A value for every size; 0 where none is known. */
@@ -47,6 +49,7 @@ struct dim dim_mul(struct dim a, struct dim b);
 struct dim dim_div(struct dim a, struct dim b);
 bool dim_equal(const struct dim *a, const struct dim *b);
 bool dim_is_one(const struct dim *d);
+bool dim_is_stride(const struct dim *d); /* S alone */
 bool dim_is_poisoned(const struct dim *d);
 bool dim_uses(const struct dim *d, enum size s);
 
@@ -58,8 +61,8 @@ int dim_variable(const struct dim *d, bool *several);
 struct dim dim_substitute(struct dim d, int x, const struct dim *by);
 
 /* Whether d can be a positive whole number for some sizes with G | C (R's "maybe integer"): with a
- * variable in the numerator the solvers see to it; otherwise no H, W, KH, KW or C below the line and
- * each G below it paid by one C above it. A variable below the line never is (Theorem 1). A numeric
+ * variable in the numerator the solvers see to it; otherwise no H, W, KH, KW or C below the line,
+ * each G below it paid by one C above it, each S by one H or W. A variable below the line never is (Theorem 1). A numeric
  * denominator is decided when sizes are known, but a plain number must be whole. */
 bool dim_is_whole(const struct dim *d);
 
@@ -73,7 +76,7 @@ bool dim_ratio(const struct dim *d, const struct sizes *sizes, int64_t *num, int
  * `max` and returns how many there are; 0 if d holds a negative power that C does not pay. */
 int dim_divisors(const struct dim *d, struct dim *out, int max);
 
-/* "C/G", "G*KH*KW", "3*x0"; numbers first, then G C KH KW H W x0.. */
+/* "C/G", "G*KH*KW", "3*x0"; numbers first, then G C KH KW H W S x0.. */
 void dim_print(const struct dim *d, struct buf *out);
 const char *size_name(enum size s); /* "G", ..., "x15" */
 bool size_parse(const char *text, int length, enum size *s);

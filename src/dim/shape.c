@@ -33,6 +33,13 @@ void shape_remove(struct shape *s, unsigned roles) {
   s->count = kept;
 }
 
+bool shape_subsample(struct shape *s, enum role role, const struct dim *stride) {
+  struct dim *d = &s->axis[shape_find(s, role)].dim;
+  if (!dim_is_one(stride) && dim_uses(d, SIZE_S)) return false;
+  *d = dim_div(*d, *stride);
+  return true;
+}
+
 struct dim shape_product(const struct shape *s, unsigned roles) {
   struct dim product = dim_number(1);
   for (int i = 0; i < s->count; i++)
@@ -93,6 +100,8 @@ static enum role bare_role(const struct dim *d) {
     if (role_sizes[i] == SIZES) continue;
     struct dim own = dim_size(role_sizes[i]);
     if (dim_equal(d, &own)) return (enum role)i;
+    own = dim_div(own, dim_size(SIZE_S));
+    if (ROLES_SPATIAL >> i & 1 && dim_equal(d, &own)) return (enum role)i;
   }
   return ROLE_CHANNEL;
 }

@@ -1,8 +1,8 @@
 /* Shapes: an ordered list of axes, each with a role and a dimension.
  *
  * Table 1's primitives keep at most one axis per role, in the order of `enum role`. Printed bare,
- * G, KH, KW, H and W mean their own role and anything else means channel; every other case is
- * printed with its role (`group=C`, `channel=H`, `KH=3`). A shape without axes prints `scalar`.
+ * G, KH, KW, H, W, H/S and W/S mean their own role and anything else means channel; every other case
+ * is printed with its role (`group=C`, `channel=H`, `KH=3`). A shape without axes prints `scalar`.
  */
 #ifndef CANVAS_DIM_SHAPE_H
 #define CANVAS_DIM_SHAPE_H
@@ -32,6 +32,8 @@ int shape_find(const struct shape *s, enum role role); /* index of the axis, -1 
 unsigned shape_roles(const struct shape *s);           /* bit per role present */
 void shape_insert(struct shape *s, enum role role, struct dim dim); /* at its place in the order */
 void shape_remove(struct shape *s, unsigned roles);
+/* Divides the axis of an image by a stride of 1 or S; false where that was done before. */
+bool shape_subsample(struct shape *s, enum role role, const struct dim *stride);
 struct dim shape_product(const struct shape *s, unsigned roles); /* of the axes with these roles */
 bool shape_equal(const struct shape *a, const struct shape *b);
 bool shape_is_whole(const struct shape *s);

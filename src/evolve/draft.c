@@ -26,6 +26,13 @@ int draft_append(struct draft *d, const struct node *n) {
   return d->k->count++;
 }
 
+void draft_take(struct node *n, const struct attrs *offered) {
+  const struct attrs old = n->attrs;
+  n->attrs = *offered;
+  n->attrs.dilation = old.dilation;
+  if (node_row(n)->attributes & ATTR_STRIDE) n->attrs.dim = old.dim;
+}
+
 unsigned kernel_names(const struct kernel *k) {
   unsigned set = 0;
   for (int i = 0; i < k->count; i++)
@@ -87,7 +94,7 @@ static bool repair(struct build *b, struct node *n) {
   untie(b, c);
   n->in[0] = c->in[0];
   n->in[1] = c->in[1];
-  n->attrs = c->attrs;
+  draft_take(n, &c->attrs);
   return !kernel_shape_of(b->out, n, &n->shape);
 }
 

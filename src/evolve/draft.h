@@ -57,6 +57,8 @@ extern const struct edit_row edit_rows[EDIT_COUNT];
 /* -- for draft_edits.c -- */
 int draft_append(struct draft *d, const struct node *n); /* its index, -1: no room */
 unsigned kernel_names(const struct kernel *k);           /* a bit per x in an attribute */
-struct dim draft_fresh(const struct draft *d);           /* a variable that no node names, or C */
+/* Gives n the attributes of an offer; stride and dilation, which none has, stay. */
+void draft_take(struct node *n, const struct attrs *offered);
+struct dim draft_fresh(const struct draft *d); /* a variable that no node names, or C */
 
 #endif

@@ -223,7 +223,7 @@ static bool new_attributes(struct draft *d, struct node *n) {
   if (c->op != n->op || (c->attrs.over == n->attrs.over && c->attrs.amount == n->attrs.amount &&
                          c->attrs.zero_fill == n->attrs.zero_fill))
     return false;
-  n->attrs = c->attrs;
+  draft_take(n, &c->attrs);
   return true;
 }
 
@@ -232,7 +232,7 @@ static bool resize(struct draft *d) {
   int v = any_primitive(d);
   struct node *n = &d->k->nodes[v];
   unsigned attributes = node_row(n)->attributes;
-  if (!v || !attributes) return false;
+  if (!v || !attributes || !node_row(n)->family->choices) return false;
   if (attributes & ATTR_TO) return new_dim(d, n, widths);
   if (attributes & ATTR_BY) return new_dim(d, n, group_counts);
   if (attributes & (ATTR_K | ATTR_SHIFT) && below(d, 2))

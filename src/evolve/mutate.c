@@ -64,7 +64,7 @@ static bool finish(struct family_tree *t, int64_t g) {
   struct draft *d = &t->draft;
   struct partial p;
   int illegal;
-  sampler_partial(t->s, g, &p);
+  sampler_partial(t->s, g, d->k, &p);
   for (int i = 0; i < 2; i++) {
     p.k = d->k;
     if (partial_output(&p)) return !kernel_recheck(d->k, &illegal);
@@ -84,11 +84,12 @@ static struct remaining after(const struct kernel *k, int i) {
   return left;
 }
 
-/* Whether the family would apply n's primitive here at all; a binary one asks partial_try alone. */
+/* Whether the family would apply n's primitive here at all; a binary one, and one that is never
+ * drawn, which a parent had, asks partial_try alone. */
 static bool offered(const struct kernel *k, const struct node *n) {
   struct candidate found[CANDIDATES_MAX];
   const struct family *f = node_row(n)->family;
-  bool is = f->binary;
+  bool is = f->binary || !f->choices;
   int count = is ? 0 : f->choices(k, n->in[0], -1, found);
   for (int i = 0; i < count; i++) is |= found[i].op == n->op;
   return is;
@@ -97,7 +98,7 @@ static bool offered(const struct kernel *k, const struct node *n) {
 /* Draws this very kernel: every step must be one that the sampler may take. */
 static bool drawable(struct family_tree *t, const struct kernel *k, int64_t g) {
   struct partial p;
-  sampler_partial(t->s, g, &p);
+  sampler_partial(t->s, g, k, &p);
   p.rules = t->rules;
   if (kernel_primitives(k) < BENDING_LEAST) p.rules.on &= ~(1u << RULE_NONLINEAR);
   for (int i = 1; i < k->count - 1; i++) {
@@ -125,7 +126,8 @@ static bool acceptable(struct family_tree *t, const struct kernel *k, int64_t g)
 
 static bool try_child(struct family_tree *t, struct child *out) {
   if (!edit_some(t, out)) return false;
-  if (sampler_options(t->s)->require_reach && kernel_reach_on(t->draft.k, sampler_images(t->s)))
+  if (sampler_options(t->s)->require_reach &&
+      kernel_reach_on(t->draft.k, sampler_images(t->s, t->draft.k)))
     return false;
   if (!finish(t, out->g)) return false;
   out->kernel = kernel_simplify(t->draft.k);

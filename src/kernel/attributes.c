@@ -48,12 +48,21 @@ static canvas_status parse_window(struct lexer *lx, int *amount) {
   return CANVAS_OK;
 }
 
+static canvas_status parse_distance(struct lexer *lx, int *distance) {
+  const struct token start = lx->token;
+  TRY(parse_amount(lx, distance, false));
+  if (*distance < 1) return lexer_fail(lx, &start, "dilation=0 is not a number of at least 1");
+  if (*distance == 1) *distance = 0;
+  return CANVAS_OK;
+}
+
 canvas_status attribute_parse(struct lexer *lx, enum attribute attribute, struct attrs *a) {
   switch (attributes[attribute].kind) {
     case VALUE_DIM: return dim_parse(lx, &a->dim);
     case VALUE_AXES: return parse_over(lx, &a->over);
     case VALUE_WINDOW: return parse_window(lx, &a->amount);
     case VALUE_PIXELS: return parse_amount(lx, &a->amount, true);
+    case VALUE_DISTANCE: return parse_distance(lx, &a->dilation);
     default: a->zero_fill = true; return lexer_expect(lx, "zero", "after 'fill='");
   }
 }
@@ -68,6 +77,7 @@ static void print_over(unsigned over, struct buf *out) {
 /* Whether an optional attribute has its default value and is not printed. */
 static bool says_nothing(const struct attribute_row *row, const struct attrs *a) {
   if (!row->optional) return false;
+  if (row->kind == VALUE_DISTANCE) return !a->dilation;
   return row->kind == VALUE_ZERO ? !a->zero_fill : dim_is_one(&a->dim);
 }
 
@@ -76,6 +86,7 @@ static void print_value(enum value_kind kind, const struct attrs *a, struct buf 
     case VALUE_DIM: dim_print(&a->dim, out); return;
     case VALUE_AXES: print_over(a->over, out); return;
     case VALUE_ZERO: buf_puts(out, "zero"); return;
+    case VALUE_DISTANCE: buf_printf(out, "%d", a->dilation); return;
     default:
       if (kind == VALUE_WINDOW && !a->amount)
         buf_puts(out, "K");
@@ -95,7 +106,7 @@ void attributes_print(unsigned which, const struct attrs *a, struct buf *out) {
 /* ---- identity -------------------------------------------------------------------------------- */
 
 void attrs_numbers(const struct attrs *a, uint64_t out[ATTRS_NUMBERS]) {
-  out[0] = a->over | (uint64_t)a->zero_fill << 32;
+  out[0] = a->over | (uint64_t)a->zero_fill << 32 | (uint64_t)(unsigned)a->dilation << 40;
   out[1] = (uint64_t)(int64_t)a->amount;
 }
 

@@ -7,11 +7,12 @@
 
 /* Kinds of values after a key, and the field of struct attrs that holds them. */
 enum value_kind {
-  VALUE_DIM,    /* in `dim`: a dimension */
-  VALUE_AXES,   /* in `over`: axes, separated by commas */
-  VALUE_WINDOW, /* in `amount`: K or a number >= 1 */
-  VALUE_PIXELS, /* in `amount`: a number of either sign */
-  VALUE_ZERO    /* in `zero_fill`: the word zero */
+  VALUE_DIM,     /* in `dim`: a dimension */
+  VALUE_AXES,    /* in `over`: axes, separated by commas */
+  VALUE_WINDOW,  /* in `amount`: K or a number >= 1 */
+  VALUE_PIXELS,  /* in `amount`: a number of either sign */
+  VALUE_ZERO,    /* in `zero_fill`: the word zero */
+  VALUE_DISTANCE /* in `dilation`: a number >= 1 */
 };
 
 struct attribute_row {

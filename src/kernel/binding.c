@@ -89,6 +89,19 @@ static canvas_status check_elements(canvas_context *ctx, const struct kernel *k,
   return CANVAS_OK;
 }
 
+/* Windows that a stride takes start at each S-th pixel, and nothing is left over. */
+static canvas_status check_stride(canvas_context *ctx, const struct kernel *k,
+                                  const struct binding *b) {
+  const struct target *t = &b->target;
+  int64_t s = b->sizes.value[SIZE_S];
+  if (s == 1 || (t->h % s == 0 && t->w % s == 0)) return CANVAS_OK;
+  return fail(
+      ctx, CANVAS_BAD_INPUT,
+      "target '%s': kernel '%s' takes the stride of %lld itself, so H and W must be multiples "
+      "of it, not %lldx%lld",
+      t->name, k->name, (long long)s, (long long)t->h, (long long)t->w);
+}
+
 static canvas_status check_groups(canvas_context *ctx, const struct kernel *k,
                                   const struct binding *b) {
   int64_t g = b->sizes.value[SIZE_G], c = b->sizes.value[SIZE_C];
@@ -104,6 +117,7 @@ canvas_status binding_check(canvas_context *ctx, const struct kernel *k, const s
   struct visit v = {k, b, ctx};
   struct cost cost;
   TRY(check_groups(ctx, k, b));
+  TRY(check_stride(ctx, k, b));
   if (!exempt && b->target.cout > b->target.cin && !kernel_has_weights(k))
     return fail(ctx, CANVAS_BAD_INPUT,
                 "target '%s': kernel '%s' has no weights, its %lld copies side by side would be "
@@ -121,12 +135,16 @@ canvas_status binding_check(canvas_context *ctx, const struct kernel *k, const s
 
 static const int64_t fp32 = 4;
 
+int64_t binding_pooling(const struct binding *b) {
+  return b->target.stride / b->sizes.value[SIZE_S];
+}
+
 /* Cost of averaging the input over stride x stride windows. Counted as published: a full window for
  * each result, also at the edge. */
 static struct cost pooling_cost(const struct binding *b) {
   const struct target *t = &b->target;
   struct cost c = {0};
-  if (t->stride == 1) return c;
+  if (binding_pooling(b) == 1) return c;
   c.activations = t->cin * b->sizes.value[SIZE_H] * b->sizes.value[SIZE_W];
   if (__builtin_mul_overflow(c.activations, t->stride * t->stride, &c.elementwise))
     c.elementwise = INT64_MAX;
@@ -139,7 +157,7 @@ static struct cost averaging_cost(const struct binding *b) {
   const struct target *t = &b->target;
   struct cost c = {0};
   if (t->cin <= t->cout) return c;
-  int64_t pixels = b->sizes.value[SIZE_H] * b->sizes.value[SIZE_W];
+  int64_t pixels = target_pixels(t);
   c.activations = t->cout * pixels;
   c.elementwise = t->cin * pixels;
   c.bytes = fp32 * (c.activations + c.elementwise);

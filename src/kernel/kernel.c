@@ -245,21 +245,24 @@ bool kernel_needs_fixed_hw(const struct kernel *k) {
 
 int kernel_primitives(const struct kernel *k) {
   int count = 0;
-  for (int i = 0; i < k->count; i++) count += node_row(&k->nodes[i])->family->drawn;
+  for (int i = 1; i < k->count; i++) count += k->nodes[i].op != PRIMITIVE_OUTPUT;
   return count;
+}
+
+static uint64_t moved(uint64_t offsets, int by) {
+  by = (by % 64 + 64) % 64;
+  return by ? offsets << by | offsets >> (64 - by) : offsets;
 }
 
 /* Offsets that `n` reads along a spatial axis, given those of its input. */
 static uint64_t looked(const struct node *n, enum role axis, uint64_t offsets) {
   const struct row *row = node_row(n);
   if (!(row->facts & FACT_SEES) || !(n->attrs.over >> axis & 1)) return offsets;
-  if (row->attributes & ATTR_SHIFT) {
-    int by = (n->attrs.amount % 64 + 64) % 64;
-    return by ? offsets >> by | offsets << (64 - by) : offsets;
-  }
+  if (row->attributes & ATTR_SHIFT) return moved(offsets, -n->attrs.amount);
   int side = n->attrs.amount ? n->attrs.amount / 2 : 1; /* K: assumes one neighbour on each side */
   uint64_t all = offsets;
-  for (int k = 1; k <= side; k++) all |= offsets << k | offsets >> k;
+  int apart = n->attrs.dilation ? n->attrs.dilation : 1;
+  for (int k = 1; k <= side; k++) all |= moved(offsets, k * apart) | moved(offsets, -k * apart);
   return all;
 }
 

@@ -56,17 +56,17 @@ bool kernel_each_dim(const struct kernel *k,
 unsigned kernel_variables(const struct kernel *k); /* mask of the x that occur */
 bool kernel_uses(const struct kernel *k, enum size s);
 bool kernel_has_weights(const struct kernel *k);
-/* Whether the node owns weights and something other than data movement (group, shift, unfold) lies
- * between it and `out`. */
+/* Whether the node owns weights and something other than data movement (group, shift, unfold,
+ * subsample) lies between it and `out`. */
 bool node_is_inner(const struct kernel *k, int node);
 bool kernel_has_inner_weights(const struct kernel *k);
 bool kernel_needs_fixed_hw(const struct kernel *k); /* a weight's shape depends on H or W */
 int kernel_primitives(const struct kernel *k);      /* number of nodes without input and output */
 
 /* What a node depends on: the pixels of the input relative to its own, along each spatial axis (bit
- * 32 is its own), and whether an fc has mixed all channels. Folds and softmaxes depend on the whole
- * image but cannot distinguish neighbours: they do not count. `of` has the reach of every earlier
- * node. */
+ * 32 is its own; pixels that are S apart count as neighbours), and whether an fc has mixed all
+ * channels. Folds and softmaxes depend on the whole image but cannot distinguish neighbours: they do
+ * not count. `of` has the reach of every earlier node. */
 struct reach {
   uint64_t h, w;
   bool mixed;

@@ -75,7 +75,9 @@ static uint64_t own_colour(const struct node *n) {
   attrs_numbers(&n->attrs, numbers);
   for (int i = 0; i < ATTRS_NUMBERS; i++) h = mix(h, numbers[i]);
   h = mix(h, (uint64_t)n->attrs.dim.num << 32 | (uint32_t)n->attrs.dim.den);
-  for (int s = 0; s < SIZE_X0; s++) h = mix(h, (uint64_t)(int64_t)n->attrs.dim.power[s]);
+  for (int s = 0; s < SIZE_S; s++) h = mix(h, (uint64_t)(int64_t)n->attrs.dim.power[s]);
+  int stride = n->attrs.dim.power[SIZE_S]; /* kernels without S keep the hash of older versions */
+  if (stride) h = mix(h, (uint64_t)(int64_t)stride);
   return h;
 }
 

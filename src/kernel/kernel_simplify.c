@@ -266,6 +266,10 @@ static bool unfold_both(const struct known *s, const struct node *n, struct rewr
   return n->op == PRIMITIVE_UNFOLD && both_axes(s, n, r);
 }
 
+static bool subsample_both(const struct known *s, const struct node *n, struct rewrite *r) {
+  return n->op == PRIMITIVE_SUBSAMPLE && both_axes(s, n, r);
+}
+
 /* a mean of equally large means, a maximum of maxima; the shape rule decides which pairs are
  * legal */
 static bool fold_both(const struct known *s, const struct node *n, struct rewrite *r) {
@@ -295,7 +299,7 @@ static bool all_ones(const struct shape *s, unsigned roles) {
  * on the axes (same_on_flat). */
 static bool only_axes(const struct known *s, const struct node *n, struct rewrite *r) {
   bool group = node_row(n)->family == &family_group;
-  bool window = n->op == PRIMITIVE_UNFOLD && n->attrs.amount == 1;
+  bool window = n->op == PRIMITIVE_UNFOLD && n->attrs.amount == 1 && dim_is_one(&n->attrs.dim);
   bool fold =
       node_row(n)->family == &family_fold && all_ones(&input(s, n, 0)->shape, n->attrs.over);
   return (group || window || fold) && is_same(r, n->in[0]);
@@ -330,10 +334,11 @@ static const struct rule {
   {{"shift of shift along the same axes", "one by the sum, none by 0"}, shift_of_shift},
   {{"shift along H of shift along W", "over=H,W"}, shift_both},
   {{"unfold along H of unfold along W", "over=H,W"}, unfold_both},
+  {{"subsample along H of subsample along W", "over=H,W"}, subsample_both},
   {{"fold along one axis of fold along another", "over both"}, fold_both},
   {{"fold of a circular shift along its axes", "fold"}, fold_of_shift},
   {{"out of group a", "out a"}, output_of_group},
-  {{"group, unfold k=1, fold of axes of 1, whose axes nothing sees", "none"}, only_axes},
+  {{"group, unfold k=1 without stride, fold of axes of 1, whose axes nothing sees", "none"}, only_axes},
   {{"all of several groups by the same, whose axes nothing sees", "none"}, axes_together},
 };
 /* clang-format on */

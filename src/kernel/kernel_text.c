@@ -189,7 +189,7 @@ static canvas_status parse_body(struct lexer *lx, struct kernel *k) {
     lexer_skip_newlines(lx);
     struct token at = lx->token;
     if (lexer_is(lx, "out")) {
-      struct node out = {.op = PRIMITIVE_OUTPUT, .in = {-1, -1}, .attrs.dim = {1, 1, {0}, {0}}};
+      struct node out = {.op = PRIMITIVE_OUTPUT, .in = {-1, -1}, .attrs.dim = {.num = 1, .den = 1}};
       lexer_next(lx);
       if (!lexer_is(lx, "=")) {
         if (first) return lexer_fail(lx, &at, "the first node must be 'input'");

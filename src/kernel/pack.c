@@ -94,7 +94,7 @@ static canvas_status check_variables(canvas_context *ctx, const struct kernel *k
 /* Adds the sizes that follow from the target to G and the variables of `b`. */
 static void complete(const struct kernel *k, struct binding *b) {
   struct sizes given = b->sizes;
-  target_sizes(&b->target, &b->sizes, &b->copies);
+  target_sizes(&b->target, k, &b->sizes, &b->copies);
   for (int s = SIZE_X0; s < SIZES; s++) b->sizes.value[s] = given.value[s];
   b->sizes.value[SIZE_G] = kernel_uses(k, SIZE_G) ? given.value[SIZE_G] : 1;
 }

@@ -1,10 +1,11 @@
 /* Targets, bindings and packs.
  *
  * A target is a layer to replace. A binding gives a kernel all sizes at one target. Inside the
- * kernel C = min(C_in, C_out), and H and W are the layer's output sizes ceil(H/stride). The kernel
- * runs in max(C_in, C_out)/C copies with weights of their own (paper figure 2): their results are
- * concatenated if C_out is larger; if C_in is larger, each copy reads one group of the input and
- * the results are averaged. A pack gives each target a kernel with its sizes, or keeps the
+ * kernel C = min(C_in, C_out), and H and W are the layer's output sizes ceil(H/stride), as the input
+ * is pooled by the stride. In a kernel that uses S they are the layer's input sizes, and S is the
+ * stride. The kernel runs in max(C_in, C_out)/C copies with weights of their own (paper figure 2):
+ * their results are concatenated if C_out is larger; if C_in is larger, each copy reads one group of
+ * the input and the results are averaged. A pack gives each target a kernel with its sizes, or keeps the
  * convolution: everything except the values of weights. One kernel for all targets is the common
  * case, a list of length 1.
  *
@@ -38,7 +39,7 @@ enum norm {
 };
 struct binding {
   struct target target;
-  struct sizes sizes; /* sizes inside the kernel: G, C, KH, KW, H, W and its x */
+  struct sizes sizes; /* sizes inside the kernel: G, C, KH, KW, H, W, S and its x */
   int64_t copies;
   enum norm norm; /* equal in all bindings of a pack; NORM_NONE if no weight is inner */
 };
@@ -65,8 +66,11 @@ canvas_status target_name_parse(struct lexer *lx, char out[TARGET_NAME_SIZE]);
 canvas_status target_check(canvas_context *ctx, const struct target *t);
 /* Cost of the replaced convolution: macs and params (no bias), activations, bytes. */
 struct cost target_cost(const struct target *t);
-/* Sizes of the kernel at this target, with G and x 0, and its number of copies. */
-void target_sizes(const struct target *t, struct sizes *sizes, int64_t *copies);
+/* Sizes of a kernel at this target, with G and x 0, and its number of copies. S is the stride if the
+ * kernel uses S, else 1 and the input is pooled; k NULL: a kernel without S. */
+void target_sizes(const struct target *t, const struct kernel *k, struct sizes *sizes,
+                  int64_t *copies);
+int64_t target_pixels(const struct target *t);            /* of one channel of the layer's output */
 int64_t targets_common_channels(const struct targets *t); /* gcd of all min(C_in, C_out) */
 
 /* -- bindings (binding.c) -- */
@@ -84,6 +88,8 @@ struct node_use {
   int64_t written, owned, macs;
 };
 bool node_measure(const struct kernel *k, const struct binding *b, int node, struct node_use *out);
+/* The stride by which the input is average-pooled before the kernel: 1 if the kernel uses S. */
+int64_t binding_pooling(const struct binding *b);
 /* The layout of a node's weight: copies, then the axes of node_weight. Returns the number of axes,
  * 0 without weights. */
 enum { WEIGHT_AXES = AXES_MAX + 1 };
@@ -111,7 +117,7 @@ struct pack *pack_part(const struct pack *p, int kernel); /* a copy: one kernel,
 struct hash pack_hash(const struct pack *p, bool *decided);
 enum norm pack_norm(const struct pack *p);                  /* of the first kernel */
 canvas_status norm_parse(struct lexer *lx, enum norm *out); /* parses `batch` or `none` */
-bool pack_cost(const struct pack *p, struct cost *out); /* of all targets; false: beyond 2^62 */
+bool pack_cost(const struct pack *p, struct cost *out);     /* of all targets; false: beyond 2^62 */
 /* Parses "C=64,H=56,W=56,G=4,x0=64" (commas or blanks): C or Cin and Cout, H and W of the layer's
  * input; optionally K or KH and KW (3), stride (1), groups (1), name (t0), norm (none). pack_bind
  * checks G and x. */

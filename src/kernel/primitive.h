@@ -37,7 +37,10 @@ enum {
   X(K,        "k",     "k=K",          WINDOW,   false) /* K, or a number */ \
   X(SHIFT,    "by",    "by=PIXELS",    PIXELS,   false) /* of either sign */ \
   X(FILL,     "fill",  "[fill=zero]",  ZERO,     true)  /* zeros come in where otherwise the other end does */ \
-  X(SCALE,    "scale", "[scale=DIM]",  DIM,      true)  /* a factor of the result */
+  X(SCALE,    "scale", "[scale=DIM]",  DIM,      true)  /* a factor of the result */ \
+  X(STRIDE,   "stride", "[stride=S]",  DIM,      true)  /* pixels from one window to the next */ \
+  X(DILATION, "dilation", "[dilation=PIXELS]", DISTANCE, true) /* from one number of a window to the next */ \
+  X(STEP,     "by",    "by=S",         DIM,      false) /* pixels from one that stays to the next */
 /* clang-format on */
 
 enum attribute {
@@ -55,18 +58,19 @@ enum {
 /* clang-format off */
 /*   id          word       mode    family     in  attributes            facts                      not after
  *   |           |          |       |          |   |                     |                          |
+ *   A new row stands last: its place is part of the hash of kernels.
  *   Program and PyTorch follow the formula in `meaning`: o the result, a and b the inputs. */
 #define PRIMITIVES(X) \
   X(INPUT,       "input",   "",     input,     0, 0,                     FACT_LINEAR | FACT_MOVES,  "", \
-    "the target's input, average-pooled by the stride: [C, H, W]") \
+    "the target's input: [C, H, W], average-pooled by the stride unless the kernel uses S") \
   X(GROUP_BY,    "group",   "",     group,     1, ATTR_BY,               FACT_LINEAR | FACT_MOVES,  "", \
     "the channel axis X in `by` groups: [X] -> [by, X/by]") \
   X(GROUP_EACH,  "group",   "each", group,     1, 0,                     FACT_LINEAR | FACT_MOVES,  "", \
     "every channel its own group: [X] -> [group=X], no channel axis left") \
   X(SHIFT,       "shift",   "",     shift,     1, ATTR_OVER | ATTR_SHIFT | ATTR_FILL, FACT_LINEAR | FACT_MOVES | FACT_SEES, "", \
     "o[.., h, ..] = a[.., (h - by) mod H, ..] along each axis of `over` (H, W): circular; with fill=zero a[.., h - by, ..], zero outside") \
-  X(UNFOLD,      "unfold",  "",     unfold,    1, ATTR_OVER | ATTR_K,    FACT_LINEAR | FACT_MOVES | FACT_SEES, "", \
-    "o[.., kh, .., h, ..] = a[.., h + kh - k/2, ..], zero outside, along `over` (H, W); k=K is KH, KW of the target") \
+  X(UNFOLD,      "unfold",  "",     unfold,    1, ATTR_OVER | ATTR_K | ATTR_STRIDE | ATTR_DILATION, FACT_LINEAR | FACT_MOVES | FACT_SEES, "", \
+    "o[.., kh, .., h, ..] = a[.., h*stride + (kh - k/2)*dilation, ..], zero outside, along `over` (H, W); k=K is KH, KW of the target") \
   X(FC,          "fc",      "",     fc,        1, ATTR_TO,               FACT_LINEAR | FACT_WEIGHTS, "", \
     "fully connected: contracts channel, KH and KW with a weight within each group, [.., H, W] -> [to, H, W]; no bias") \
   X(RELU,        "relu",    "",     map,       1, 0,                     FACT_ACTIVATION,                 "input relu sigmoid abs", \
@@ -106,7 +110,9 @@ enum {
   X(MAX,         "max",     "",     broadcast, 2, 0,                     FACT_COMMUTES,             "", \
     "max(a, b), a repeated onto the shape of b") \
   X(OUTPUT,      "out",     "",     output,    1, 0,                     FACT_LINEAR | FACT_MOVES,  "", \
-    "the target's output: last axes H W, the product of the rest C, read as [C, H, W] in order")
+    "the target's output: last axes H W (H/S W/S if the kernel uses S), the product of the rest C, read as [C, H, W] in order") \
+  X(SUBSAMPLE,   "subsample", "",   subsample, 1, ATTR_OVER | ATTR_STEP, FACT_LINEAR | FACT_MOVES,  "", \
+    "o[.., h, ..] = a[.., h*S, ..] along `over` (H, W): [H] -> [H/S]")
 /* clang-format on */
 
 enum primitive {
@@ -128,6 +134,7 @@ struct attrs {
   struct dim dim; /* DIM: a dimension */
   unsigned over;  /* AXES: mask of roles */
   int amount;     /* WINDOW: size, 0 for K; PIXELS: offset */
+  int dilation;   /* DISTANCE: 0 for 1 */
   bool zero_fill; /* ZERO */
 };
 /* An application that may be drawn: a node without shape, and for a binary op a variable x that

@@ -158,22 +158,29 @@ canvas_status target_check(canvas_context *ctx, const struct target *t) {
   return CANVAS_OK;
 }
 
+int64_t target_pixels(const struct target *t) {
+  return ceil_div(t->h, t->stride) * ceil_div(t->w, t->stride);
+}
+
 struct cost target_cost(const struct target *t) {
-  int64_t map = ceil_div(t->h, t->stride) * ceil_div(t->w, t->stride);
+  int64_t map = target_pixels(t);
   int64_t params = t->cin / t->groups * t->cout * t->kh * t->kw;
   struct cost c = {.macs = params * map, .params = params, .activations = t->cout * map};
   c.bytes = 4 * (t->cin * t->h * t->w + c.activations + params);
   return c;
 }
 
-void target_sizes(const struct target *t, struct sizes *sizes, int64_t *copies) {
+void target_sizes(const struct target *t, const struct kernel *k, struct sizes *sizes,
+                  int64_t *copies) {
+  int64_t inside = k && kernel_uses(k, SIZE_S) ? t->stride : 1, pooled = t->stride / inside;
   int64_t c = t->cin < t->cout ? t->cin : t->cout;
   *sizes = (struct sizes){{0}};
   sizes->value[SIZE_C] = c;
   sizes->value[SIZE_KH] = t->kh;
   sizes->value[SIZE_KW] = t->kw;
-  sizes->value[SIZE_H] = ceil_div(t->h, t->stride);
-  sizes->value[SIZE_W] = ceil_div(t->w, t->stride);
+  sizes->value[SIZE_H] = ceil_div(t->h, pooled);
+  sizes->value[SIZE_W] = ceil_div(t->w, pooled);
+  sizes->value[SIZE_S] = inside;
   *copies = (t->cin > t->cout ? t->cin : t->cout) / c;
 }
 

@@ -42,14 +42,14 @@ bool gain_small_binding(canvas_context *ctx, const struct kernel *k, const struc
     struct target t = {.name = "small",
                        .cin = c,
                        .cout = c,
-                       .h = SMALL_HW,
-                       .w = SMALL_HW,
+                       .h = SMALL_HW * like->value[SIZE_S],
+                       .w = SMALL_HW * like->value[SIZE_S],
                        .kh = like->value[SIZE_KH],
                        .kw = like->value[SIZE_KW],
-                       .stride = 1,
+                       .stride = like->value[SIZE_S],
                        .groups = 1};
     *out = (struct binding){.target = t};
-    target_sizes(&t, &out->sizes, &out->copies);
+    target_sizes(&t, k, &out->sizes, &out->copies);
     out->sizes.value[SIZE_G] = g;
     for (int x = 0; x < VARIABLES; x++) out->sizes.value[SIZE_X0 + x] = used >> x & 1;
     if (!kernel_each_dim(k, visit_least, &out->sizes)) continue;

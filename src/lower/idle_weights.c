@@ -22,13 +22,14 @@ enum { SMOOTH = 2, FIRST = 8, PASSES = 256, ENOUGH = 32, OUT_MOST = 10 };
 
 /* -- where it is tested -- */
 
-/* How far the pixels that a node reads lie before and behind its own, along one axis. */
+/* How far the pixels that a node reads lie before and behind its own, along one axis, in pixels of
+ * the kernel's input. */
 struct span {
   int64_t before, behind;
 };
 
-static struct span span_of(const struct node *n, enum role axis, const struct sizes *at,
-                           const struct span *of) {
+static struct span span_of(const struct kernel *k, const struct node *n, enum role axis,
+                           const struct sizes *at, const struct span *of) {
   struct span s = {0, 0};
   const struct row *row = node_row(n);
   for (int j = 0; j < row->arity; j++) {
@@ -37,9 +38,12 @@ static struct span span_of(const struct node *n, enum role axis, const struct si
   }
   if (!(row->facts & FACT_SEES) || !(n->attrs.over >> axis & 1)) return s;
   int64_t by = n->attrs.amount, window = by ? by : at->value[axis == ROLE_H ? SIZE_KH : SIZE_KW];
+  const struct shape *a = node_input(k, n, 0);
   bool shift = row->attributes & ATTR_SHIFT;
-  s.before += shift ? int_max(by, 0) : window / 2;
-  s.behind += shift ? int_max(-by, 0) : window / 2;
+  int64_t side = window / 2 * int_max(n->attrs.dilation, 1);
+  int64_t pixel = dim_uses(&a->axis[shape_find(a, axis)].dim, SIZE_S) ? at->value[SIZE_S] : 1;
+  s.before += pixel * (shift ? int_max(by, 0) : side);
+  s.behind += pixel * (shift ? int_max(-by, 0) : side);
   return s;
 }
 
@@ -48,15 +52,15 @@ static int64_t longest(const struct kernel *k, enum role axis, const struct size
   struct span of[KERNEL_NODES_MAX];
   int64_t most = 0;
   for (int i = 0; i < k->count; i++) {
-    of[i] = span_of(&k->nodes[i], axis, at, of);
+    of[i] = span_of(k, &k->nodes[i], axis, at, of);
     most = int_max(most, of[i].before + of[i].behind);
   }
   return most;
 }
 
 bool idle_tested(const struct kernel *k, const struct sizes *at) {
-  int64_t h = at->value[SIZE_H], w = at->value[SIZE_W];
-  return h <= FEW_PIXELS || w <= FEW_PIXELS || longest(k, ROLE_H, at) >= h ||
+  int64_t h = at->value[SIZE_H], w = at->value[SIZE_W], s = at->value[SIZE_S];
+  return h / s <= FEW_PIXELS || w / s <= FEW_PIXELS || longest(k, ROLE_H, at) >= h ||
          longest(k, ROLE_W, at) >= w;
 }
 
@@ -89,17 +93,24 @@ static bool visit_alike(void *data, int node, const struct dim *d) {
   return (large == 1) == (small == 1);
 }
 
+/* Pixels of an image on which the kernel has room: of its output WIDE, or what a node reads. */
+static int64_t few_pixels(const struct kernel *k, enum role axis, const struct sizes *at) {
+  int64_t s = at->value[SIZE_S], size = at->value[axis == ROLE_H ? SIZE_H : SIZE_W];
+  return int_min(size, int_max(WIDE, longest(k, axis, at) / s + 1) * s);
+}
+
 /* The sizes at C = channels; false where they are not legal or not alike. */
 static bool shrink(const struct kernel *k, const struct sizes *at, int64_t channels,
                    struct binding *out) {
   const int64_t *v = at->value;
-  struct target t = {.name = "small", .stride = 1, .groups = 1, .kh = v[SIZE_KH], .kw = v[SIZE_KW]};
+  struct target t = {
+      .name = "small", .stride = v[SIZE_S], .groups = 1, .kh = v[SIZE_KH], .kw = v[SIZE_KW]};
   int64_t copies;
   t.cin = t.cout = channels;
-  t.h = int_min(v[SIZE_H], int_max(WIDE, longest(k, ROLE_H, at) + 1));
-  t.w = int_min(v[SIZE_W], int_max(WIDE, longest(k, ROLE_W, at) + 1));
+  t.h = few_pixels(k, ROLE_H, at);
+  t.w = few_pixels(k, ROLE_W, at);
   *out = (struct binding){.target = t, .copies = 1};
-  target_sizes(&t, &out->sizes, &copies);
+  target_sizes(&t, k, &out->sizes, &copies);
   out->sizes.value[SIZE_G] = v[SIZE_G] == v[SIZE_C] ? channels : int_min(v[SIZE_G], FEW_GROUPS);
   for (int x = SIZE_X0; x < SIZES; x++) out->sizes.value[x] = int_min(v[x], FEW_CHANNELS);
   struct comparison c = {at, &out->sizes};
@@ -116,7 +127,8 @@ static bool small_sizes(const struct kernel *k, const struct sizes *at, struct b
   for (int64_t i = step == c ? 1 : FEW_CHANNELS; i <= C_TRIES && i * step <= c; i++)
     if (shrink(k, at, i * step, out) && is_light(k, out)) return true;
   *out = (struct binding){.sizes = *at, .copies = 1};
-  out->target = (struct target){.name = "small", .cin = c, .cout = c, .stride = 1, .groups = 1};
+  out->target = (struct target){.name = "small", .cin = c, .cout = c, .groups = 1};
+  out->target.stride = at->value[SIZE_S];
   out->target.h = at->value[SIZE_H];
   out->target.w = at->value[SIZE_W];
   out->target.kh = at->value[SIZE_KH];

@@ -1,6 +1,7 @@
 /* Lowering, stage by stage:
  *
- *   X  -> P   average pooling by the stride: s x s, stride s, ceil mode, padding not counted
+ *   X  -> P   average pooling by the stride: s x s, stride s, ceil mode, padding not counted; none
+ *             for a kernel that uses S
  *   P  -> a   the kernel's input: all channels for every copy, or group r of them for copy r
  *   a  -> .. -> out   one stage per node (softmax: three; an fc with a bias: two), written by the
  *                     families
@@ -59,15 +60,16 @@ static void input(struct lowering *l, int x, const struct binding *b) {
 static void output(struct lowering *l, const struct binding *b) {
   static const char *const axes[] = {"n", "c", "h", "w"};
   struct program *p = l->p;
-  const struct sizes *s = l->sizes;
   int from = l->tensor[l->k->count - 1];
-  int64_t sizes[] = {l->batch, b->target.cout, s->value[SIZE_H], s->value[SIZE_W]};
+  const struct target *t = &b->target;
+  int64_t sizes[] = {l->batch, t->cout, (t->h + t->stride - 1) / t->stride,
+                     (t->w + t->stride - 1) / t->stride};
   int y = program_stage(p, "Y", PROGRAM_F32, 4, axes, sizes), at[5];
   for (int i = 0; i < 4; i++) at[i + 1] = program_axis(p, y, i);
   if (b->copies > 1 && b->target.cin > b->target.cout) {
     at[0] = program_reduce(p, y, REDUCE_MEAN, "r", b->copies);
   } else if (b->copies > 1) {
-    int c = px_int(p, s->value[SIZE_C]);
+    int c = px_int(p, l->sizes->value[SIZE_C]);
     at[0] = px_div(p, at[2], c);
     at[2] = px_mod(p, at[2], c);
   }
@@ -89,7 +91,7 @@ canvas_status lower_nodes(canvas_context *ctx, const struct kernel *k, const str
                        .p = p};
   int64_t sizes[] = {batch, t->cin, t->h, t->w};
   int x = program_input(p, "X", PROGRAM_F32, 4, axes, sizes);
-  if (t->stride > 1) x = pool(p, x, t, batch);
+  if (binding_pooling(b) > 1) x = pool(p, x, t, batch);
   input(&l, x, b);
   for (int i = 0; i < k->count; i++) node_row(&k->nodes[i])->family->lower(&l, i);
   output(&l, b);

@@ -14,6 +14,11 @@ int64_t lowering_size(const struct lowering *l, const struct dim *d) {
   return value;
 }
 
+int lowering_strided(struct lowering *l, int index, const struct dim *stride) {
+  int64_t s = lowering_size(l, stride);
+  return s == 1 ? index : px_mul(l->p, index, px_int(l->p, s));
+}
+
 const char *role_axis(enum role role) {
   static const char *const names[ROLES] = {"g", "c", "kh", "kw", "h", "w"};
   return names[role];

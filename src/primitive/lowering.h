@@ -27,6 +27,8 @@ struct place {
 
 /* The whole value of a dim; checked by binding_check before lowering starts. */
 int64_t lowering_size(const struct lowering *l, const struct dim *d);
+/* The index times a stride; unchanged where that is 1. */
+int lowering_strided(struct lowering *l, int index, const struct dim *stride);
 /* A stage named after the node (plus `suffix`) with the axes of `shape`; *at = its own element. */
 int lowering_stage(struct lowering *l, int node, const char *suffix, const struct shape *shape,
                    struct place *at);

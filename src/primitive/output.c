@@ -1,4 +1,6 @@
-/* output: any tensor that ends in H W and holds C channels before them, read as [C, H, W]. */
+/* output: any tensor that ends in H W and holds C channels before them, read as [C, H, W]; in a kernel
+ * that uses S it ends in H/S W/S.
+ */
 #include "primitive/lowering.h"
 #include "primitive/spelling.h"
 
@@ -6,10 +8,13 @@ static const char *shape(const struct kernel *k, const struct node *n, struct sh
   const struct shape *a = node_input(k, n, 0);
   struct dim channels = shape_product(a, ROLES_CHANNEL), c = dim_size(SIZE_C);
   struct dim h = dim_size(SIZE_H), w = dim_size(SIZE_W);
+  bool strided = kernel_uses(k, SIZE_S);
   int last = a->count - 1;
+  if (strided) h = dim_div(h, dim_size(SIZE_S)), w = dim_div(w, dim_size(SIZE_S));
   if (last < 1 || a->axis[last].role != ROLE_W || a->axis[last - 1].role != ROLE_H ||
       !dim_equal(&a->axis[last].dim, &w) || !dim_equal(&a->axis[last - 1].dim, &h))
-    return "the last axes of the output must be H W";
+    return strided ? "the last axes of the output must be H/S W/S, as the kernel uses S"
+                   : "the last axes of the output must be H W";
   if (!dim_equal(&channels, &c)) return "the channels of the output must multiply to C";
   *out = (struct shape){0};
   shape_insert(out, ROLE_CHANNEL, c);

@@ -57,8 +57,12 @@ const char *spelling_bias(struct spelling *s, int node);
 void spelling_add_bias(struct spelling *s, int node);
 /* The line that normalises the result of an fc node. Both: nothing without norm. */
 void spelling_normalise(struct spelling *s, int node);
-/* The half of a window, which is its padding: "1" or "KH // 2". */
-const char *spelling_half(struct spelling *s, const struct dim *window);
+/* The padding of a window along one axis, its half times the dilation (0: 1): "1" or "KH // 2". */
+const char *spelling_half(struct spelling *s, const struct dim *window, int dilation);
+/* A slice from the i-th neighbour of a window on, one for each window of an axis of `size` pixels:
+ * "i:i + H", "i * 2:i * 2 + H:S". */
+const char *spelling_slice(struct spelling *s, const char *i, const struct dim *size,
+                           const struct dim *stride, int dilation);
 /* A local of its own for an intermediate value: the node's name and a suffix. */
 const char *spelling_local(struct spelling *s, int node, const char *suffix);
 

@@ -1,10 +1,11 @@
 /* unfold: windows of k neighbours along spatial axes become window axes (paper Table 1), zero
- * outside the image. k=K is the kernel size of the target: KH along H, KW along W.
+ * outside the image. k=K is the kernel size of the target: KH along H, KW along W. stride=S starts a
+ * window at each S-th pixel, dilation=D reads each D-th pixel of a window D times as wide.
  */
 #include "primitive/lowering.h"
 #include "primitive/spelling.h"
 
-enum { WINDOW_MAX = 15 };
+enum { WINDOW_MAX = 15, DILATION_MAX = 15 };
 
 static struct dim window(const struct node *n, enum role window_role) {
   if (n->attrs.amount) return dim_number(n->attrs.amount);
@@ -19,11 +20,14 @@ static const char *shape(const struct kernel *k, const struct node *n, struct sh
   if (n->attrs.amount < 0 || n->attrs.amount > WINDOW_MAX ||
       (n->attrs.amount && n->attrs.amount % 2 == 0))
     return "k= takes K or an odd number up to 15";
+  if (n->attrs.dilation > DILATION_MAX) return "dilation= takes a number up to 15";
+  if (!dim_is_one(&n->attrs.dim) && !dim_is_stride(&n->attrs.dim)) return "stride= takes S";
   *out = *a;
   for (enum role r = ROLE_H; r <= ROLE_W; r++) {
     enum role w = r == ROLE_H ? ROLE_KH : ROLE_KW;
     if (!(over >> r & 1)) continue;
     if (roles >> w & 1) return "the input has that window axis already";
+    if (!shape_subsample(out, r, &n->attrs.dim)) return "the stride is taken already";
     shape_insert(out, w, window(n, w));
   }
   return NULL;
@@ -45,7 +49,7 @@ static int choices(const struct kernel *k, int a, int b, struct candidate *out) 
   return count;
 }
 
-/* o[.., kh, .., h, ..] = a[.., h + kh - k/2, ..] inside, 0 outside */
+/* o[.., kh, .., h, ..] = a[.., h*stride + (kh - k/2)*dilation, ..] inside, 0 outside */
 static void lower(struct lowering *l, int node) {
   const struct node *n = &l->k->nodes[node];
   const struct shape *a = node_input(l->k, n, 0);
@@ -59,7 +63,9 @@ static void lower(struct lowering *l, int node) {
     if (!(n->attrs.over >> role & 1)) continue;
     int w = shape_find(&n->shape, role == ROLE_H ? ROLE_KH : ROLE_KW);
     int64_t k = lowering_size(l, &n->shape.axis[w].dim), size = lowering_size(l, &a->axis[i].dim);
-    from.axis[i] = px_add(p, from.axis[i], px_sub(p, at.axis[w], px_int(p, k / 2)));
+    int offset = px_sub(p, at.axis[w], px_int(p, k / 2));
+    if (n->attrs.dilation) offset = px_mul(p, offset, px_int(p, n->attrs.dilation));
+    from.axis[i] = px_add(p, lowering_strided(l, from.axis[i], &n->attrs.dim), offset);
     inside = px_and(p, inside, px_inside(p, from.axis[i], 0, size));
   }
   int load = lowering_load(l, l->tensor[n->in[0]], &from, a->count);
@@ -73,7 +79,7 @@ static const char *padding(struct spelling *s, const struct node *n) {
   for (enum role r = ROLE_W; r >= ROLE_H; r--) {
     bool last = r == ROLE_W || shape_find(&n->shape, ROLE_W) < 0;
     struct dim k = window(n, r == ROLE_H ? ROLE_KH : ROLE_KW);
-    const char *half = n->attrs.over >> r & 1 ? spelling_half(s, &k) : "0";
+    const char *half = n->attrs.over >> r & 1 ? spelling_half(s, &k, n->attrs.dilation) : "0";
     if (shape_find(&n->shape, r) < 0 || (r == ROLE_H && !(n->attrs.over >> r & 1))) continue;
     text = spelling_text(s, "%s%s%s, %s", text, last ? "" : ", ", half, half);
   }
@@ -83,13 +89,14 @@ static const char *padding(struct spelling *s, const struct node *n) {
 /* One axis: a slice per neighbour, stacked where the window axis belongs. */
 static void stack(struct spelling *s, const struct node *n, enum role role, const char *from,
                   const char *to) {
-  const struct shape *o = &n->shape;
+  const struct shape *o = &n->shape, *a = node_input(s->k, n, 0);
   enum role window_role = role == ROLE_H ? ROLE_KH : ROLE_KW;
   struct dim k = window(n, window_role);
   const char *behind = role == ROLE_H && shape_find(o, ROLE_W) >= 0 ? ", :" : "";
-  const char *size = spelling_dim(s, &o->axis[shape_find(o, role)].dim);
-  spelling_line(s, "%s = torch.stack([%s[..., i:i + %s%s] for i in range(%s)], dim=%d)", to, from,
-                size, behind, spelling_dim(s, &k), shape_find(o, window_role) + 1);
+  const struct dim *size = &a->axis[shape_find(a, role)].dim;
+  const char *slice = spelling_slice(s, "i", size, &n->attrs.dim, n->attrs.dilation);
+  spelling_line(s, "%s = torch.stack([%s[..., %s%s] for i in range(%s)], dim=%d)", to, from, slice,
+                behind, spelling_dim(s, &k), shape_find(o, window_role) + 1);
 }
 
 /* Pads, then stacks slices: no convolution, nothing that a counter would count. */

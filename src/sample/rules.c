@@ -193,7 +193,7 @@ const char *rules_broken(const struct rules *rules, const struct kernel *k,
   for (int t = 0; t < targets->count; t++) {
     struct binding *b = &layers[count];
     b->target = targets->data[t];
-    target_sizes(&b->target, &b->sizes, &b->copies);
+    target_sizes(&b->target, k, &b->sizes, &b->copies);
     b->sizes.value[SIZE_G] = g;
     count += free_sizes_usual(k, &b->sizes);
   }

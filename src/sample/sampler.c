@@ -36,9 +36,9 @@ struct sampler {
   struct sample_options unruled;
   struct targets layers; /* a copy: what rules judge */
   uint64_t seed;
-  struct {
+  struct distinct {
     VEC(struct sizes);
-  } targets; /* distinct sizes */
+  } targets, strided; /* distinct sizes of kernels without S and with */
   struct {
     VEC(int64_t);
   } groups; /* what G may be */
@@ -78,17 +78,34 @@ canvas_status families_list(canvas_context *ctx, const struct row *rows, int cou
   return CANVAS_OK;
 }
 
-static void list_targets(struct sampler *s, const struct targets *targets) {
+static void list_sizes(const struct targets *targets, const struct kernel *like,
+                       struct distinct *out) {
   for (int i = 0; i < targets->count; i++) {
-    VEC_PUSH(&s->layers, targets->data[i]);
     struct sizes sizes;
     int64_t copies;
     bool known = false;
-    target_sizes(&targets->data[i], &sizes, &copies);
-    for (int j = 0; j < s->targets.count; j++)
-      known |= !memcmp(&s->targets.data[j], &sizes, sizeof sizes);
-    if (!known) VEC_PUSH(&s->targets, sizes);
+    target_sizes(&targets->data[i], like, &sizes, &copies);
+    for (int j = 0; j < out->count; j++) known |= !memcmp(&out->data[j], &sizes, sizeof sizes);
+    if (!known) VEC_PUSH(out, sizes);
   }
+}
+
+/* A kernel that uses S, for its sizes. */
+static void list_strided(const struct targets *targets, struct distinct *out) {
+  struct kernel *k = kernel_new("");
+  k->nodes[0].attrs.dim = dim_size(SIZE_S);
+  list_sizes(targets, k, out);
+  kernel_free(k);
+}
+
+static void list_targets(struct sampler *s, const struct targets *targets) {
+  for (int i = 0; i < targets->count; i++) VEC_PUSH(&s->layers, targets->data[i]);
+  list_sizes(targets, NULL, &s->targets);
+  list_strided(targets, &s->strided);
+}
+
+static const struct distinct *sizes_of(const struct sampler *s, const struct kernel *k) {
+  return k && kernel_uses(k, SIZE_S) ? &s->strided : &s->targets;
 }
 
 /* Factors >= 2 of the common channel count; 1 only where there is no other, or if requested. */
@@ -117,7 +134,7 @@ static canvas_status check_targets(canvas_context *ctx, const struct sampler *s,
     struct sizes z;
     int64_t copies;
     const struct target *t = &targets->data[i];
-    target_sizes(t, &z, &copies);
+    target_sizes(t, NULL, &z, &copies);
     int64_t elements = z.value[SIZE_C] * z.value[SIZE_H];
     if (elements > s->options.elements_limit / z.value[SIZE_W])
       return fail(ctx, CANVAS_BAD_INPUT,
@@ -156,6 +173,7 @@ canvas_status sampler_new(canvas_context *ctx, const struct targets *targets,
 void sampler_free(struct sampler *s) {
   if (!s) return;
   mem_free(s->targets.data);
+  mem_free(s->strided.data);
   targets_free(&s->layers);
   mem_free(s->groups.data);
   mem_free(s->candidates.data);
@@ -185,18 +203,20 @@ bool sampler_has_groups(const struct sampler *s, int64_t g) {
   return found;
 }
 
-struct neighbours sampler_images(const struct sampler *s) {
+struct neighbours sampler_images(const struct sampler *s, const struct kernel *k) {
+  const struct distinct *sizes = sizes_of(s, k);
   struct neighbours images = {false, false};
-  for (int t = 0; t < s->targets.count; t++) {
-    images.h |= s->targets.data[t].value[SIZE_H] > 1;
-    images.w |= s->targets.data[t].value[SIZE_W] > 1;
+  for (int t = 0; t < sizes->count; t++) {
+    images.h |= sizes->data[t].value[SIZE_H] > 1;
+    images.w |= sizes->data[t].value[SIZE_W] > 1;
   }
   return images;
 }
 
 bool sampler_all_matter(const struct sampler *s, const struct kernel *k, int64_t g) {
-  for (int t = 0; t < s->targets.count; t++) {
-    struct sizes sizes = s->targets.data[t];
+  const struct distinct *all = sizes_of(s, k);
+  for (int t = 0; t < all->count; t++) {
+    struct sizes sizes = all->data[t];
     if (!idle_tested(k, &sizes)) continue;
     sizes.value[SIZE_G] = g;
     if (!free_sizes_usual(k, &sizes) || idle_weight(k, &sizes) >= 0) return false;
@@ -204,14 +224,15 @@ bool sampler_all_matter(const struct sampler *s, const struct kernel *k, int64_t
   return true;
 }
 
-void sampler_partial(struct sampler *s, int64_t g, struct partial *out) {
-  for (int t = 0; t < s->targets.count; t++) s->targets.data[t].value[SIZE_G] = g;
+void sampler_partial(struct sampler *s, int64_t g, const struct kernel *like, struct partial *out) {
+  const struct distinct *sizes = sizes_of(s, like);
+  for (int t = 0; t < sizes->count; t++) sizes->data[t].value[SIZE_G] = g;
   *out = (struct partial){.k = s->scratch,
-                          .targets = s->targets.data,
-                          .target_count = s->targets.count,
+                          .targets = sizes->data,
+                          .target_count = sizes->count,
                           .elements_limit = s->options.elements_limit,
                           .require_reach = s->options.require_reach,
-                          .images = sampler_images(s),
+                          .images = sampler_images(s, like),
                           .max_width = WIDTH_MAX};
   partial_start(out);
 }
@@ -363,7 +384,7 @@ const char *sampler_broken(const struct sampler *s, const struct rules *rules,
 static bool one_try(struct sampler *s, const struct rules *rules, struct random *r, int64_t *g) {
   struct partial partial;
   *g = sampler_groups(s, r);
-  sampler_partial(s, *g, &partial);
+  sampler_partial(s, *g, NULL, &partial);
   partial.rules = *rules;
   return grow(s, &partial, r) && !rules_broken(&partial.rules, s->scratch, &s->layers, *g) &&
          sampler_all_matter(s, s->scratch, *g);

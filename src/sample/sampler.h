@@ -88,12 +88,12 @@ const char *sampler_broken(const struct sampler *s, const struct rules *rules,
                            const struct kernel *k, int64_t g);
 /* Whether all weights of a finished kernel can matter at the targets whose images are small. */
 bool sampler_all_matter(const struct sampler *s, const struct kernel *k, int64_t g);
-/* Whether any target has neighbours along H, along W. */
-struct neighbours sampler_images(const struct sampler *s);
+/* Whether any target has neighbours along H, along W, in the images that k sees. */
+struct neighbours sampler_images(const struct sampler *s, const struct kernel *k);
 /* A kernel under construction at these targets with this G, by no rules, as wide as a draw may be; it borrows the
- * sampler's room for one kernel. */
+ * sampler's room for one kernel. `like` uses S if the kernel will; NULL: it will not. */
 struct partial;
-void sampler_partial(struct sampler *s, int64_t g, struct partial *out);
+void sampler_partial(struct sampler *s, int64_t g, const struct kernel *like, struct partial *out);
 /* A copy named k<index>, its nodes a, b, ..., its variables in order of use. */
 struct kernel *sampler_finished(const struct kernel *k, uint64_t index);
 

@@ -12,29 +12,65 @@
 #include "primitive/spelling.h"
 #include "spell/spell.h"
 
-/* What a walk back from a node through group and unfold has seen. */
+/* What a walk back from a node through group, unfold and subsample has seen. */
 struct walk {
   int source;
-  unsigned unfolded; /* a bit per window role made on the way */
+  unsigned unfolded;          /* a bit per window role made on the way */
+  unsigned strided;           /* a bit per spatial role of which the stride was taken */
+  int dilation_h, dilation_w; /* as in attrs: 0 is 1 */
 };
 
-/* Group and unfold only move data: reading their input again costs nothing, whoever else reads them.
- * Stops before an unfold that makes a window axis outside `windows`. */
+/* Notes an unfold; false if it makes a window axis outside `windows`. */
+static bool walk_unfold(struct walk *w, const struct node *n, unsigned windows) {
+  bool h = n->attrs.over >> ROLE_H & 1, v = n->attrs.over >> ROLE_W & 1;
+  unsigned made = (unsigned)h << ROLE_KH | (unsigned)v << ROLE_KW;
+  if (made & ~windows) return false;
+  w->unfolded |= made;
+  if (h) w->dilation_h = n->attrs.dilation;
+  if (v) w->dilation_w = n->attrs.dilation;
+  if (dim_is_stride(&n->attrs.dim)) w->strided |= n->attrs.over;
+  return true;
+}
+
+/* Notes a subsample; false along an axis of which a window was made further down: its neighbours are S
+ * apart. */
+static bool walk_subsample(struct walk *w, const struct node *n) {
+  bool h = w->unfolded >> ROLE_KH & 1, v = w->unfolded >> ROLE_KW & 1;
+  if (n->attrs.over & ((unsigned)h << ROLE_H | (unsigned)v << ROLE_W)) return false;
+  w->strided |= n->attrs.over;
+  return true;
+}
+
+/* Group, unfold and subsample only move data: reading their input again costs nothing, whoever else
+ * reads them. Stops before an unfold that makes a window axis outside `windows`. */
 static struct walk walk_back(const struct kernel *k, int from, unsigned windows) {
-  struct walk w = {from, 0};
-  for (;;) {
+  struct walk w = {.source = from};
+  for (bool passes = true;;) {
     const struct node *n = &k->nodes[w.source];
-    unsigned made = 0;
-    if (n->op == PRIMITIVE_UNFOLD) {
-      if (n->attrs.over >> ROLE_H & 1) made |= 1 << ROLE_KH;
-      if (n->attrs.over >> ROLE_W & 1) made |= 1 << ROLE_KW;
-    } else if (n->op != PRIMITIVE_GROUP_BY && n->op != PRIMITIVE_GROUP_EACH) {
-      return w;
-    }
-    if (made & ~windows) return w;
-    w.unfolded |= made;
+    if (n->op == PRIMITIVE_UNFOLD)
+      passes = walk_unfold(&w, n, windows);
+    else if (n->op == PRIMITIVE_SUBSAMPLE)
+      passes = walk_subsample(&w, n);
+    else
+      passes = node_row(n)->family == &family_group;
+    if (!passes) return w;
     w.source = n->in[0];
   }
+}
+
+/* ", stride=(S, S)" where a stride was taken on the way, else "". */
+static const char *stride_text(struct spelling *s, const struct walk *w) {
+  struct dim stride = dim_size(SIZE_S);
+  if (!w->strided) return "";
+  const char *by = spelling_dim(s, &stride);
+  return spelling_text(s, ", stride=(%s, %s)", w->strided >> ROLE_H & 1 ? by : "1",
+                       w->strided >> ROLE_W & 1 ? by : "1");
+}
+
+/* ", dilation=(2, 1)" where a window has one, else "". */
+static const char *dilation_text(struct spelling *s, const struct walk *w) {
+  int h = w->dilation_h ? w->dilation_h : 1, v = w->dilation_w ? w->dilation_w : 1;
+  return h > 1 || v > 1 ? spelling_text(s, ", dilation=(%d, %d)", h, v) : "";
 }
 
 static struct dim window_dim(const struct shape *s, unsigned unfolded, enum role role) {
@@ -72,7 +108,7 @@ static struct walk walk_conv(const struct kernel *k, int node) {
   const struct node *n = &k->nodes[node];
   struct walk w = walk_back(k, n->in[0], ROLES_WINDOW);
   unsigned own = shape_roles(&k->nodes[w.source].shape) & ROLES_WINDOW;
-  if (w.unfolded >> ROLE_KH & 1 && own >> ROLE_KW & 1) return (struct walk){n->in[0], 0};
+  if (w.unfolded >> ROLE_KH & 1 && own >> ROLE_KW & 1) return (struct walk){.source = n->in[0]};
   return w;
 }
 
@@ -80,7 +116,8 @@ static struct walk walk_conv(const struct kernel *k, int node) {
  *
  *   b = group a each;  c = unfold b over=H,W;  d = fc c to=C    ->  a depth-wise convolution
  *
- * Legal where the source ends in H W and walk_conv accepts it; padding K/2 is the unfold's zeros. */
+ * Legal where the source ends in H W and walk_conv accepts it; padding K/2 times the dilation is the
+ * unfold's zeros. */
 static bool match_conv(const struct kernel *k, int node, int reads[2]) {
   struct shape flat;
   if (k->nodes[node].op != PRIMITIVE_FC) return false;
@@ -92,16 +129,18 @@ static bool match_conv(const struct kernel *k, int node, int reads[2]) {
 static void spell_conv(struct spelling *s, int node, int source) {
   const struct node *n = &s->k->nodes[node];
   const struct shape *a = node_input(s->k, n, 0);
-  unsigned unfolded = walk_conv(s->k, node).unfolded;
-  struct dim kh = window_dim(a, unfolded, ROLE_KH), kw = window_dim(a, unfolded, ROLE_KW);
+  struct walk walk = walk_conv(s->k, node);
+  struct dim kh = window_dim(a, walk.unfolded, ROLE_KH);
+  struct dim kw = window_dim(a, walk.unfolded, ROLE_KW);
   struct dim channels = dim_div(dim_div(spelling_contracted(a), kh), kw);
   struct shape flat;
   flat_shape(&s->k->nodes[source].shape, ROLES_SPATIAL, &flat);
   const char *x = spelling_reshaped(s, source, &flat);
   const char *w = spelling_weight_as(s, node, 4, (struct dim[]){n->attrs.dim, channels, kh, kw});
-  spelling_line(s, "%s = F.conv2d(%s, %s%s, padding=(%s, %s)%s)", s->name[node], x, w,
-                spelling_bias(s, node), spelling_half(s, &kh), spelling_half(s, &kw),
-                groups_text(s, a));
+  spelling_line(s, "%s = F.conv2d(%s, %s%s%s, padding=(%s, %s)%s%s)", s->name[node], x, w,
+                spelling_bias(s, node), stride_text(s, &walk),
+                spelling_half(s, &kh, walk.dilation_h), spelling_half(s, &kw, walk.dilation_w),
+                dilation_text(s, &walk), groups_text(s, a));
   spelling_normalise(s, node);
 }
 
@@ -125,8 +164,10 @@ static void spell_pointwise(struct spelling *s, int node, int source) {
   flat_shape(&s->k->nodes[source].shape, ROLES_SPATIAL, &flat);
   const char *x = spelling_reshaped(s, source, &flat);
   struct dim dims[] = {n->attrs.dim, spelling_contracted(a), one, one};
-  spelling_line(s, "%s = F.conv2d(%s, %s%s%s)", s->name[node], x,
-                spelling_weight_as(s, node, 4, dims), spelling_bias(s, node), groups_text(s, a));
+  struct walk walk = walk_back(s->k, n->in[0], 0);
+  spelling_line(s, "%s = F.conv2d(%s, %s%s%s%s)", s->name[node], x,
+                spelling_weight_as(s, node, 4, dims), spelling_bias(s, node), stride_text(s, &walk),
+                groups_text(s, a));
   spelling_normalise(s, node);
 }
 
@@ -158,7 +199,7 @@ static void spell_linear(struct spelling *s, int node, int source) {
  *   b = unfold a over=H,W;  c = fold b mean over=KH,KW    ->  c = F.avg_pool2d(a, ..., stride=1)
  *
  * Legal where the source ends in H W. The mean counts the zeros outside (avg_pool2d's default); the
- * maximum must see them, so they are padded first. Where values tie, max_pool2d gives the first one
+ * maximum must see them, so they are padded first. avg_pool2d has no dilation. Where values tie, max_pool2d gives the first one
  * all of the gradient and amax shares it. */
 static bool match_pool(const struct kernel *k, int node, int reads[2]) {
   const struct node *n = &k->nodes[node];
@@ -167,7 +208,15 @@ static bool match_pool(const struct kernel *k, int node, int reads[2]) {
   if (!n->attrs.over || n->attrs.over & ~(unsigned)ROLES_WINDOW) return false;
   struct walk w = walk_back(k, n->in[0], n->attrs.over);
   reads[0] = w.source;
-  return w.unfolded == n->attrs.over && flat_shape(&k->nodes[w.source].shape, ROLES_SPATIAL, &flat);
+  bool dilated = n->op == PRIMITIVE_FOLD_MEAN && (w.dilation_h || w.dilation_w);
+  return w.unfolded == n->attrs.over && !dilated &&
+         flat_shape(&k->nodes[w.source].shape, ROLES_SPATIAL, &flat);
+}
+
+/* "1" or "(S, 1)" */
+static const char *pool_stride(struct spelling *s, const struct walk *w) {
+  const char *both = stride_text(s, w);
+  return *both ? both + strlen(", stride=") : "1";
 }
 
 static void spell_pool(struct spelling *s, int node, int source) {
@@ -175,18 +224,21 @@ static void spell_pool(struct spelling *s, int node, int source) {
   const struct shape *a = node_input(s->k, n, 0);
   struct dim kh = window_dim(a, n->attrs.over, ROLE_KH);
   struct dim kw = window_dim(a, n->attrs.over, ROLE_KW);
-  const char *half_h = spelling_half(s, &kh), *half_w = spelling_half(s, &kw);
+  struct walk walk = walk_back(s->k, n->in[0], n->attrs.over);
+  const char *half_h = spelling_half(s, &kh, walk.dilation_h), *stride = pool_stride(s, &walk);
+  const char *half_w = spelling_half(s, &kw, walk.dilation_w);
   const char *window = spelling_text(s, "(%s, %s)", spelling_dim(s, &kh), spelling_dim(s, &kw));
   struct shape flat;
   flat_shape(&s->k->nodes[source].shape, ROLES_SPATIAL, &flat);
   const char *x = spelling_reshaped(s, source, &flat), *name = s->name[node];
   if (n->op == PRIMITIVE_FOLD_MEAN) {
-    spelling_line(s, "%s = F.avg_pool2d(%s, %s, stride=1, padding=(%s, %s))", name, x, window,
-                  half_h, half_w);
+    spelling_line(s, "%s = F.avg_pool2d(%s, %s, stride=%s, padding=(%s, %s))", name, x, window,
+                  stride, half_h, half_w);
   } else {
     const char *padded = spelling_local(s, node, "padded");
     spelling_line(s, "%s = F.pad(%s, (%s, %s, %s, %s))", padded, x, half_w, half_w, half_h, half_h);
-    spelling_line(s, "%s = F.max_pool2d(%s, %s, stride=1)", name, padded, window);
+    spelling_line(s, "%s = F.max_pool2d(%s, %s, stride=%s%s)", name, padded, window, stride,
+                  dilation_text(s, &walk));
   }
   if (n->shape.count != flat.count)
     spelling_line(s, "%s = %s.reshape(%s)", name, name, spelling_shape(s, &n->shape));
@@ -226,15 +278,26 @@ static struct shape one_window(const struct shape *a, unsigned over, int *at) {
   return out;
 }
 
+/* What is sliced along one axis: all pixels, or those that the neighbour `i` of each window is. */
+static const char *slice_along(struct spelling *s, const char *i, const struct shape *source,
+                               enum role axis, const struct walk *w) {
+  bool unfolded = w->unfolded >> (axis == ROLE_H ? ROLE_KH : ROLE_KW) & 1;
+  struct dim stride = w->strided >> axis & 1 ? dim_size(SIZE_S) : dim_number(1);
+  if (unfolded)
+    return spelling_slice(s, i, &source->axis[shape_find(source, axis)].dim, &stride,
+                          axis == ROLE_H ? w->dilation_h : w->dilation_w);
+  return dim_is_one(&stride) ? ":" : spelling_text(s, "::%s", spelling_dim(s, &stride));
+}
+
 /* "[p[..., i:i + H, j:j + W] for i in range(KH) for j in range(KW)]" */
-static const char *slices(struct spelling *s, const char *padded, unsigned over,
-                          const struct dim *kh, const struct dim *kw) {
-  bool h = over >> ROLE_KH & 1, w = over >> ROLE_KW & 1;
+static const char *slices(struct spelling *s, const char *padded, const struct shape *source,
+                          const struct walk *walk, const struct dim *kh, const struct dim *kw) {
+  bool h = walk->unfolded >> ROLE_KH & 1, w = walk->unfolded >> ROLE_KW & 1;
   const char *rows = h ? spelling_text(s, " for i in range(%s)", spelling_dim(s, kh)) : "";
   const char *columns = w ? spelling_text(s, " for j in range(%s)", spelling_dim(s, kw)) : "";
-  s->sizes |= (unsigned)h << SIZE_H | (unsigned)w << SIZE_W;
-  return spelling_text(s, "[%s[..., %s, %s]%s%s]", padded, h ? "i:i + H" : ":", w ? "j:j + W" : ":",
-                       rows, columns);
+  return spelling_text(s, "[%s[..., %s, %s]%s%s]", padded,
+                       slice_along(s, "i", source, ROLE_H, walk),
+                       slice_along(s, "j", source, ROLE_W, walk), rows, columns);
 }
 
 static void spell_weighted(struct spelling *s, int node, int source) {
@@ -242,17 +305,23 @@ static void spell_weighted(struct spelling *s, int node, int source) {
   const struct shape *a = &product->shape;
   struct dim kh = window_dim(a, n->attrs.over, ROLE_KH);
   struct dim kw = window_dim(a, n->attrs.over, ROLE_KW), all = dim_mul(kh, kw);
-  const char *half_h = spelling_half(s, &kh), *half_w = spelling_half(s, &kw);
+  struct walk walk = walk_back(s->k, product->in[1], n->attrs.over);
+  const char *half_h = spelling_half(s, &kh, walk.dilation_h);
+  const char *half_w = spelling_half(s, &kw, walk.dilation_w);
   const char *padded = spelling_local(s, node, "padded"), *views = spelling_local(s, node, "views");
   const char *weights = spelling_local(s, node, "weights");
-  struct shape left;
+  const struct shape *pixels = &s->k->nodes[source].shape;
+  struct shape left, grouped = n->shape;
   int at;
+  for (int i = 0; i < grouped.count; i++) /* as the result, but for the stride */
+    if (ROLES_SPATIAL >> grouped.axis[i].role & 1)
+      grouped.axis[i].dim = pixels->axis[shape_find(pixels, grouped.axis[i].role)].dim;
   spelling_spread(node_input(s->k, product, 0), a, &left);
   left = one_window(&left, n->attrs.over, &at);
   const char *e = spelling_reshaped(s, product->in[0], &left), *count = spelling_dim(s, &all);
   spelling_line(s, "%s = F.pad(%s, (%s, %s, %s, %s))", padded,
-                spelling_reshaped(s, source, &n->shape), half_w, half_w, half_h, half_h);
-  spelling_line(s, "%s = %s", views, slices(s, padded, n->attrs.over, &kh, &kw));
+                spelling_reshaped(s, source, &grouped), half_w, half_w, half_h, half_h);
+  spelling_line(s, "%s = %s", views, slices(s, padded, pixels, &walk, &kh, &kw));
   spelling_line(s, "%s = %s.unbind(%d)", weights, e, at + 1);
   spelling_line(s, "%s = sum([w * x for w, x in zip(%s, %s)]) / %s", s->name[node], weights, views,
                 strchr(count, ' ') ? spelling_text(s, "(%s)", count) : count);

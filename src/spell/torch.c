@@ -7,7 +7,8 @@
  *     reset_parameters       normal, gain / sqrt(fan_in)
  *     fold                   where norms are: for inference, into weights and biases b0, ...
  *     _apply                 where a weight has five axes: what .to(memory_format=..) does to it
- *     forward                pools by the stride, cuts into copies (paper figure 2)
+ *     forward                pools by the stride unless the kernel takes it, cuts into copies (paper
+ *                            figure 2)
  *     template               the kernel, one line or a few per node
  *   KERNELS                  for several kernels or kept targets: the class of each target
  *
@@ -45,12 +46,12 @@ static void make_plan(const struct kernel *k, bool patterns, struct plan *p) {
 /* -- pieces -- */
 
 static bool is_kept(const struct kernel *k, enum size s) {
-  return s != SIZE_C && s != SIZE_H && s != SIZE_W && kernel_uses(k, s);
+  return s != SIZE_C && s != SIZE_H && s != SIZE_W && s != SIZE_S && kernel_uses(k, s);
 }
 
-/* "g", "kh", "x0": the attribute and the key of a binding. */
+/* "g", "kh", "stride", "x0": the attribute and the key of a binding. */
 static void attribute(enum size size, char out[8]) {
-  snprintf(out, 8, "%s", size_name(size));
+  snprintf(out, 8, "%s", size == SIZE_S ? "stride" : size_name(size));
   for (char *p = out; *p; p++)
     if (*p >= 'A' && *p <= 'Z') *p = (char)(*p - 'A' + 'a');
 }
@@ -88,14 +89,15 @@ static void print_binding(struct buf *out, const struct kernel *k, const struct 
 
 /* Facts of all bindings: what forward must be able to do. */
 struct needs {
-  bool stride, side_by_side, averaged, fixed_hw;
+  bool pooled, strided, side_by_side, averaged, fixed_hw;
 };
 
 static struct needs needs_of(const struct pack *p) {
   struct needs n = {.fixed_hw = kernel_needs_fixed_hw(p->kernel)};
   for (int i = 0; i < p->count; i++) {
     const struct target *t = &p->data[i].target;
-    n.stride |= t->stride > 1;
+    n.pooled |= binding_pooling(&p->data[i]) > 1;
+    n.strided |= p->data[i].sizes.value[SIZE_S] > 1;
     n.side_by_side |= t->cout > t->cin;
     n.averaged |= t->cin > t->cout;
   }
@@ -169,7 +171,9 @@ static void print_init(struct spelling *s, const struct needs *needs) {
            "        self.cin, self.cout, self.stride = b[\"cin\"], b[\"cout\"], b[\"stride\"]\n"
            "        self.c = min(self.cin, self.cout)\n"
            "        self.copies = max(self.cin, self.cout) // self.c\n");
-  if (needs->fixed_hw)
+  if (needs->fixed_hw && needs->strided)
+    buf_puts(out, "        self.h, self.w = b[\"h\"], b[\"w\"]\n");
+  else if (needs->fixed_hw)
     buf_puts(out,
              "        self.h = -(-b[\"h\"] // self.stride)\n"
              "        self.w = -(-b[\"w\"] // self.stride)\n");
@@ -305,17 +309,24 @@ static void print_forward(struct buf *out, const struct needs *needs) {
            "        if x.dim() != 4 or x.shape[1] != self.cin:\n"
            "            raise ValueError(f\"the kernel wants [N, {self.cin}, H, W], not"
            " {list(x.shape)}\")\n");
-  if (needs->stride)
+  if (needs->strided)
+    buf_puts(out,
+             "        if x.shape[2] % self.stride or x.shape[3] % self.stride:\n"
+             "            size = f\"{x.shape[2]}x{x.shape[3]}\"\n"
+             "            raise ValueError(f\"the kernel wants H and W to be multiples of"
+             " {self.stride}, not {size}\")\n");
+  if (needs->pooled)
     buf_puts(out,
              "        if self.stride > 1:\n"
              "            x = F.avg_pool2d(x, self.stride, ceil_mode=True,"
              " count_include_pad=False)\n");
   if (needs->fixed_hw)
-    buf_puts(out,
-             "        if x.shape[2] != self.h or x.shape[3] != self.w:\n"
-             "            size = f\"{self.h}x{self.w}, not {x.shape[2]}x{x.shape[3]}\"\n"
-             "            raise ValueError(f\"weights of the kernel fix its images (after the"
-             " stride) to {size}\")\n");
+    buf_printf(out,
+               "        if x.shape[2] != self.h or x.shape[3] != self.w:\n"
+               "            size = f\"{self.h}x{self.w}, not {x.shape[2]}x{x.shape[3]}\"\n"
+               "            raise ValueError(f\"weights of the kernel fix its images%s to"
+               " {size}\")\n",
+               needs->strided ? "" : " (after the stride)");
   if (needs->averaged)
     buf_puts(out,
              "        if self.cin > self.cout:\n"
@@ -331,6 +342,8 @@ static void print_forward(struct buf *out, const struct needs *needs) {
 }
 
 static void print_template(struct spelling *s, const struct plan *plan) {
+  const struct shape *last = &s->k->nodes[s->k->count - 1].shape;
+  const char *result = spelling_axes(s, last, 0, last->count);
   const unsigned image = 1u << SIZE_C | 1u << SIZE_H | 1u << SIZE_W | SPELLING_BATCH;
   struct buf lines = {0}, *out = s->out;
   s->out = &lines;
@@ -345,8 +358,9 @@ static void print_template(struct spelling *s, const struct plan *plan) {
   s->out = out;
   buf_printf(out, "\n    def template(self, %s, copy):\n", s->name[0]);
   buf_printf(out,
-             "        \"\"\"The kernel: [N, C, H, W] -> [N, C, H, W], with the weights of one"
-             " copy.\"\"\"\n");
+             "        \"\"\"The kernel: [N, C, H, W] -> [N, %s], with the weights of one"
+             " copy.\"\"\"\n",
+             result);
   if (s->sizes & image) buf_printf(out, "        N, C, H, W = %s.shape\n", s->name[0]);
   print_locals(out, s->sizes & ~image);
   buf_bytes(out, lines.text, lines.length);

@@ -674,7 +674,7 @@ static struct pack *empty_pack(const struct trial *t) {
   struct pack *p = pack_new(t->kernel);
   for (int i = 0; i < t->targets.count; i++) {
     struct binding b = {.target = t->targets.data[i]};
-    target_sizes(&b.target, &b.sizes, &b.copies);
+    target_sizes(&b.target, t->kernel, &b.sizes, &b.copies);
     b.sizes.value[SIZE_G] = kernel_uses(t->kernel, SIZE_G) ? t->options.g : 1;
     VEC_PUSH(p, b);
   }

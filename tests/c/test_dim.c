@@ -44,13 +44,13 @@ static void rejects(void **state) {
     const char *text, *expected;
   } rows[] = {
       {"",
-       "line 1, column 1: expected a dimension (a number, G, C, KH, KW, H, W or x0..x15), "
+       "line 1, column 1: expected a dimension (a number, G, C, KH, KW, H, W, S or x0..x15), "
        "found the end of the text"},
       {"C*",
-       "line 1, column 3: expected a dimension (a number, G, C, KH, KW, H, W or x0..x15), "
+       "line 1, column 3: expected a dimension (a number, G, C, KH, KW, H, W, S or x0..x15), "
        "found the end of the text"},
       {"x16",
-       "line 1, column 1: expected a dimension (a number, G, C, KH, KW, H, W or x0..x15), "
+       "line 1, column 1: expected a dimension (a number, G, C, KH, KW, H, W, S or x0..x15), "
        "found 'x16'"},
       {"0", "line 1, column 1: number '0' in a dimension is not in 1..2147483647"},
       {"99999999999999999999", "line 1, column 1: expected a dimension"},
@@ -78,9 +78,11 @@ static void knows_what_is_whole(void **state) {
     const char *text;
     bool expected;
   } rows[] = {
-      {"C/G", true},  {"1/G", false},    {"C*C/G/G", true}, {"C/G/G", false}, {"H/W", false},
-      {"x0/G", true}, {"x0/KH/C", true}, {"C/x0", false},   {"x0/x1", false}, {"1/2", false},
-      {"C/2", true},  {"G*KH*KW", true}, {"C/KH", false},   {"x0*x1", true},  {"H*W", true},
+      {"C/G", true},   {"1/G", false},    {"C*C/G/G", true}, {"C/G/G", false}, {"H/W", false},
+      {"x0/G", true},  {"x0/KH/C", true}, {"C/x0", false},   {"x0/x1", false}, {"1/2", false},
+      {"C/2", true},   {"G*KH*KW", true}, {"C/KH", false},   {"x0*x1", true},  {"H*W", true},
+      {"H/S", true},   {"W/S", true},     {"H/S/S", false},  {"C/S", false},   {"H*W/S/S", true},
+      {"C*W/S", true},
   };
   CHECK_ROWS (rows, row) {
     struct dim d = dim_of(row->text);
@@ -89,16 +91,14 @@ static void knows_what_is_whole(void **state) {
 }
 
 static void has_values(void **state) {
-  static const struct sizes sizes = {{4, 64, 3, 5, 56, 28, 12, 0}};
+  static const struct sizes sizes = {{4, 64, 3, 5, 56, 28, 2, 12, 0}};
   static const struct {
     const char *text;
     int64_t expected; /* -1: none */
   } rows[] = {
-      {"C/G", 16},    {"G*KH*KW", 60},
-      {"x0/G/KH", 1}, {"x0/8", -1},
-      {"x1", -1},     {"3*C/2", 96},
-      {"H*x0/W", 24}, {"H*W/7", 224},
-      {"C/KH", -1},   {"H*H*H*H*H*H*H*H*W*W*W*W*W*W*W*W", -1},
+      {"C/G", 16}, {"G*KH*KW", 60},  {"x0/G/KH", 1}, {"x0/8", -1},
+      {"x1", -1},  {"3*C/2", 96},    {"H*x0/W", 24}, {"H*W/7", 224},
+      {"H/S", 28}, {"C*W/S/S", 448}, {"C/KH", -1},   {"H*H*H*H*H*H*H*H*W*W*W*W*W*W*W*W", -1},
   };
   CHECK_ROWS (rows, row) {
     struct dim d = dim_of(row->text);

@@ -112,7 +112,7 @@ static void check_drawn(const struct kernel *k, int64_t g, const struct targets 
   for (int i = 0; i < list->count; i++) {
     struct sizes sizes;
     int64_t copies;
-    target_sizes(&list->data[i], &sizes, &copies);
+    target_sizes(&list->data[i], k, &sizes, &copies);
     sizes.value[SIZE_G] = g;
     CHECK(free_sizes_usual(k, &sizes), targets);
     CHECK_INT(idle_weight(k, &sizes), -1, targets);
@@ -132,7 +132,7 @@ static void draws_for_few_pixels(void **state) {
       struct child child;
       int64_t g;
       CHECK_INT(sampler_draw(&ctx, s, i, &k, &g), CANVAS_OK, ctx.message);
-      CHECK(!sampler_options(s)->require_reach || !kernel_reach_on(k, sampler_images(s)),
+      CHECK(!sampler_options(s)->require_reach || !kernel_reach_on(k, sampler_images(s, k)),
             row->targets);
       check_drawn(k, g, &list, row->targets);
       kernel_free((struct kernel *)parents[1].kernel);

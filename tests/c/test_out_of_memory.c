@@ -228,6 +228,16 @@ static canvas_status kernel_simplify(void) {
   return o ? CANVAS_OK : CANVAS_IO;
 }
 
+static canvas_status kernel_stride(void) {
+  canvas_kernel *o;
+  canvas_status status;
+  UNDER(status, canvas_kernel_stride(api.ctx, api.kernel, "window", &o));
+  if (status != CANVAS_OK) return status;
+  add_text(canvas_kernel_print(o));
+  canvas_kernel_free(o);
+  return CANVAS_OK;
+}
+
 // No allocation is known in it; its NULL has another meaning, too.
 static canvas_status kernel_reach(void) {
   const char *why;
@@ -668,6 +678,7 @@ static const struct {
     CALL(kernel_print),
     CALL(kernel_hash),
     CALL(kernel_simplify),
+    CALL(kernel_stride),
     CALL(kernel_reach),
     CALL(kernel_describe),
     CALL(kernel_dot),

@@ -143,6 +143,56 @@ static const struct {
      "        e = torch.minimum(d, a)\n"
      "        return e\n",
      NULL},
+    {"b = unfold a over=H k=K stride=S;c = unfold b over=W k=3 stride=S dilation=2;d = fc c "
+     "to=C;out d",
+     "        KH, S = self.kh, self.stride\n"
+     "        d = F.conv2d(a, self.w0[copy], stride=(S, S), padding=(KH // 2, 2), dilation=(1, "
+     "2))\n"
+     "        return d\n",
+     "        N, C, H, W = a.shape\n"
+     "        KH, S = self.kh, self.stride\n"
+     "        b_padded = F.pad(a, (0, 0, KH // 2, KH // 2))\n"
+     "        b = torch.stack([b_padded[..., i:i + H:S, :] for i in range(KH)], dim=2)\n"
+     "        c_padded = F.pad(b, (2, 2))\n"
+     "        c = torch.stack([c_padded[..., i * 2:i * 2 + W:S] for i in range(3)], dim=3)\n"
+     "        d = torch.matmul(self.w0[copy].reshape(C, 3 * C * KH), c.reshape(N, 3 * C * KH, H * "
+     "W // S // S)).reshape(N, C, H // S, W // S)\n"
+     "        return d\n"},
+    {"b = subsample a over=H,W by=S;c = unfold b over=H,W k=3;d = fc c to=C;out d",
+     "        S = self.stride\n"
+     "        b = a[..., ::S, ::S]\n"
+     "        d = F.conv2d(b, self.w0[copy], padding=(1, 1))\n"
+     "        return d\n",
+     "        N, C, H, W = a.shape\n"
+     "        S = self.stride\n"
+     "        b = a[..., ::S, ::S]\n"
+     "        c_padded = F.pad(b, (1, 1, 1, 1))\n"
+     "        c_rows = torch.stack([c_padded[..., i:i + H // S, :] for i in range(3)], dim=2)\n"
+     "        c = torch.stack([c_rows[..., i:i + W // S] for i in range(3)], dim=3)\n"
+     "        d = torch.matmul(self.w0[copy].reshape(C, 9 * C), c.reshape(N, 9 * C, H * W // S // "
+     "S)).reshape(N, C, H // S, W // S)\n"
+     "        return d\n"},
+    {"b = subsample a over=W by=S;c = fc b to=C;d = subsample c over=H by=S;out d",
+     "        N, C, H, W = a.shape\n"
+     "        S = self.stride\n"
+     "        c = F.conv2d(a, self.w0[copy].reshape(C, C, 1, 1), stride=(1, S))\n"
+     "        d = c[..., ::S, :]\n"
+     "        return d\n",
+     "        N, C, H, W = a.shape\n"
+     "        S = self.stride\n"
+     "        b = a[..., :, ::S]\n"
+     "        c = torch.matmul(self.w0[copy], b.reshape(N, C, H * W // S)).reshape(N, C, H, W // "
+     "S)\n"
+     "        d = c[..., ::S, :]\n"
+     "        return d\n"},
+    {"b = unfold a over=H,W k=3 dilation=2;c = fold b mean over=KH,KW;out c",
+     "        N, C, H, W = a.shape\n"
+     "        b_padded = F.pad(a, (2, 2, 2, 2))\n"
+     "        b_rows = torch.stack([b_padded[..., i * 2:i * 2 + H, :] for i in range(3)], dim=2)\n"
+     "        b = torch.stack([b_rows[..., i * 2:i * 2 + W] for i in range(3)], dim=3)\n"
+     "        c = b.mean(dim=(2, 3))\n"
+     "        return c\n",
+     NULL},
     {"lambda = relu a;C = sin lambda;W_ = tanh C;W = abs W_;out W",
      "        lambda_ = F.relu(a)\n"
      "        C_ = torch.sin(lambda_ * 1.5707963267948966)\n"
@@ -212,6 +262,24 @@ static void module_lines(void **state) {
   }
 }
 
+/* The stride, by S or by pooling. */
+static void strided_module(void **state) {
+  static const struct {
+    const char *bind;
+    bool checked;
+  } rows[] = {{"bind t Cin=8 Cout=8 KH=3 KW=3 H=6 W=8 stride=2", true},
+              {"bind t Cin=8 Cout=8 KH=3 KW=3 H=6 W=7 stride=1", false}};
+  CHECK_ROWS (rows, row) {
+    char *text =
+        spell("b = unfold a over=H,W k=K stride=S;c = fc b to=C;out c", row->bind, true, NULL);
+    const char *check = "if x.shape[2] % self.stride or x.shape[3] % self.stride:\n";
+    CHECK(!strstr(text, "avg_pool2d"), text);
+    CHECK_INT(strstr(text, check) != NULL, row->checked, text);
+    CHECK(strstr(text, "weights of one copy") && strstr(text, "[N, C, H // S, W // S]"), text);
+    free(text);
+  }
+}
+
 static void without_weights(void **state) {
   char *text = spell("out a", BIND, true, NULL);
   CHECK(strstr(text, "math") == NULL, "out a");
@@ -251,5 +319,5 @@ static void picture(void **state) {
 }
 
 CHECK_MAIN(cmocka_unit_test(template_lines), cmocka_unit_test(module_lines),
-           cmocka_unit_test(without_weights), cmocka_unit_test(deterministic),
-           cmocka_unit_test(picture))
+           cmocka_unit_test(strided_module), cmocka_unit_test(without_weights),
+           cmocka_unit_test(deterministic), cmocka_unit_test(picture))

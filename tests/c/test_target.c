@@ -210,7 +210,7 @@ static void sizes_inside_the_kernel(void **state) {
     struct sizes s;
     int64_t copies;
     CHECK_INT(targets_parse(&ctx, row->text, strlen(row->text), &t), CANVAS_OK, row->text);
-    target_sizes(&t.data[0], &s, &copies);
+    target_sizes(&t.data[0], NULL, &s, &copies);
     CHECK_INT(s.value[SIZE_C], row->c, row->text);
     CHECK_INT(s.value[SIZE_H], row->h, row->text);
     CHECK_INT(s.value[SIZE_W], row->w, row->text);

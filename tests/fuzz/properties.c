@@ -128,6 +128,19 @@ static void check_children(canvas_context *ctx, const canvas_kernel *kernel) {
   canvas_kernel_free(again);
 }
 
+static void check_strides(canvas_context *ctx, const canvas_kernel *kernel) {
+  static const char *const modes[] = {"pool", "window", "output"};
+  for (int i = 0; i < 3; i++) {
+    canvas_kernel *made = NULL;
+    if (!fine(ctx, canvas_kernel_stride(ctx, kernel, modes[i], &made))) continue;
+    check_made(ctx, made, "a kernel that takes the stride is a kernel");
+    canvas_kernel *simple = canvas_kernel_simplify(made);
+    check_made(ctx, simple, "simplified, it is a kernel");
+    canvas_kernel_free(simple);
+    canvas_kernel_free(made);
+  }
+}
+
 void check_kernel(canvas_context *ctx, const canvas_kernel *kernel) {
   canvas_kernel *again = NULL;
   char *text = canvas_kernel_print(kernel);
@@ -141,6 +154,7 @@ void check_kernel(canvas_context *ctx, const canvas_kernel *kernel) {
   check_text(canvas_kernel_dot(kernel), "a picture");
   canvas_kernel_free(again);
   check_children(ctx, kernel);
+  check_strides(ctx, kernel);
   canvas_pack *pack = small_pack(ctx, kernel);
   if (pack) check_pack(ctx, pack), check_module(ctx, pack);
   canvas_pack_free(pack);

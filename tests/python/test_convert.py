@@ -10,7 +10,8 @@ from torch import nn  # noqa: E402
 from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
 
 import canvas  # noqa: E402
-from canvas.models import resnet18  # noqa: E402
+from canvas import _core  # noqa: E402
+from canvas.models import resnet8, resnet18  # noqa: E402
 
 torch.set_num_threads(1)
 
@@ -209,6 +210,33 @@ def test_strides_and_copies_end_to_end():
         model(x[:1])
     stem = 3 * 8 * 9 * 13 * 11
     assert counter.get_total_flops() == 2 * (pack.macs + stem)
+
+
+def test_kernels_that_take_the_stride_equal_the_convolutions():
+    torch.manual_seed(0)
+    net = resnet8(channels=3, image_size=16, width=8).eval()
+    x = torch.randn(2, 3, 16, 16)
+    conversion = canvas.convert(net, x, policy="all")
+    model = conversion.model
+    text = "canvas 1\nkernel conv\na = input\nb = unfold a over=H,W k=K\nc = fc b to=C\nout c\n"
+    kernel = _core.strided(text, "window")
+    pack = canvas.KernelPack(_core.solve(kernel, conversion.targets, "macs=1x", ""))
+    pack.check()
+    canvas.replace(model, pack)
+    layers = dict(net.named_modules())
+    strides = set()
+    with torch.no_grad():
+        for path, holder in canvas.get_placeholders(model).items():
+            holder.kernel.w0.copy_(layers[path].weight.reshape(holder.kernel.w0.shape))
+            strides.add(holder.kernel.stride)
+        assert strides == {1, 2}
+        torch.testing.assert_close(model.eval()(x), net(x))
+        torch.testing.assert_close(canvas.compile(model, x)(x), net(x), rtol=1e-4, atol=1e-4)
+    with FlopCounterMode(display=False) as counter:
+        model(x)
+    with FlopCounterMode(display=False) as original:
+        net(x)
+    assert counter.get_total_flops() == original.get_total_flops()
 
 
 @pytest.mark.parametrize(

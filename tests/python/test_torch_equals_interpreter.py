@@ -105,6 +105,13 @@ MORE = {
     " out e",
     "height_as_channels": "- | r = fold a max over=W; d = fc r to=H; e = fc d to=C; m = add e a;"
     " out m",
+    "dilated": "- | u = unfold a over=H,W k=3 dilation=2; d = fc u to=C; out d",
+    "dilated_rows": "G=2 | u = unfold a over=H k=K dilation=2; v = unfold u over=W k=3;"
+    " g = group v by=G; d = fc g to=C; out d",
+    "dilated_pools": "- | u = unfold a over=H,W k=3 dilation=2; m = fold u mean over=KH,KW;"
+    " x = fold u max over=KH,KW; s = sub m x; out s",
+    "dilated_products": "- | u = unfold a over=H,W k=K dilation=3; t = tanh u; m = mul t u;"
+    " f = fold m mean over=KH,KW; out f",
     "scalar": "- | f = fold a mean over=H,W; s = fold f mean over=C; m = add s a; out m",
     "only_windows": "- | u = unfold a over=H,W k=3; f = fold u mean over=C; d = fc f to=C; out d",
     "identity": "- | out a",
@@ -208,6 +215,127 @@ def test_batch_state_and_memory_format(name):
     single = first.float()(x.float())
     assert single.dtype == torch.float32
     torch.testing.assert_close(single.double(), y, rtol=1e-3, atol=1e-3)
+
+
+# -- kernels that take the stride themselves --
+
+# name: sizes, then the nodes after `a = input`; all of TEXTS are beside them, where they can
+STRIDES = {
+    "subsampled": "- | b = subsample a over=H,W by=S; d = fc b to=C; out d",
+    "subsampled_group": "G=2 | g = group a by=G; b = subsample g over=W by=S; d = fc b to=C;"
+    " e = subsample d over=H by=S; out e",
+    "window_then_subsample": "- | u = unfold a over=H,W k=K; b = subsample u over=H,W by=S;"
+    " d = fc b to=C; out d",
+    "subsample_then_window": "- | b = subsample a over=H,W by=S; u = unfold b over=H,W k=K;"
+    " d = fc u to=C; out d",
+    "depthwise": "- | g = group a each; u = unfold g over=H,W k=K stride=S dilation=2;"
+    " d = fc u to=C; e = fc d to=C; out e",
+    "grouped_dilated": "G=2 | u = unfold a over=H,W k=K stride=S dilation=2; g = group u by=G;"
+    " d = fc g to=C; out d",
+    "one_axis": "- | u = unfold a over=W k=K stride=S; d = fc u to=C; s = subsample d over=H by=S;"
+    " out s",
+    "axes_apart": "x0=6 | u = unfold a over=H k=5 stride=S; v = unfold u over=W k=K dilation=2;"
+    " d = fc v to=x0; e = fc d to=C; s = subsample e over=W by=S; out s",
+    "pools": "- | u = unfold a over=H,W k=K stride=S; m = fold u mean over=KH,KW;"
+    " x = fold u max over=KH,KW; s = sub m x; out s",
+    "pool_rows": "- | s = subsample a over=W by=S; u = unfold s over=H k=3 stride=S;"
+    " m = fold u max over=KH; out m",
+    "dilated_pools": "- | u = unfold a over=H,W k=3 stride=S dilation=2;"
+    " m = fold u mean over=KH,KW; x = fold u max over=KH,KW; s = sub m x; out s",
+    "weighted_rows": "- | s = subsample a over=W by=S;"
+    " u = unfold s over=H k=3 stride=S dilation=2; t = tanh u; m = mul t u;"
+    " f = fold m mean over=KH; out f",
+    "scaled": "- | b = subsample a over=H,W by=S; s = softmax b over=H,W scale=H*W/S/S; out s",
+    "names": "- | S = unfold a over=H,W k=3 stride=S; stride = fc S to=C; s = relu stride; out s",
+}
+STRIDE_BINDINGS = {
+    "plain": "C=8,H=5,W=6",
+    "side_by_side": "Cin=8,Cout=16,H=6,W=4,stride=2,KH=5,KW=3",
+    "averaged": "Cin=16,Cout=8,H=9,W=6,stride=3",
+}
+
+
+def strided_packs(name, mode):
+    """A kernel at each of STRIDE_BINDINGS; None if it cannot take the stride."""
+    if mode:
+        text, sizes = TEXTS[name]
+        try:
+            text = _core.strided(text, mode)
+        except canvas.CanvasError as error:
+            assert "cannot take the stride in a window" in str(error)
+            return None
+    else:
+        sizes, _, nodes = STRIDES[name].partition(" | ")
+        text = "\n".join(["canvas 1", "kernel k", "a = input", *nodes.split(";"), ""])
+    sizes = "" if sizes == "-" else sizes
+    return [
+        canvas.KernelPack(_core.bind(text, f"{at},{sizes}" if sizes else at))
+        for at in STRIDE_BINDINGS.values()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [*((name, "") for name in STRIDES), *itertools.product(TEXTS, ("window", "output"))],
+)
+def test_strided_kernels(name, mode):
+    packs = strided_packs(name, mode)
+    if packs is None:
+        assert mode == "window" and name in {"figure9_a", "height_as_channels"}
+        return
+    for pack in packs:
+        compare(pack)
+        kernel, x = module(pack), image(pack)
+        with FlopCounterMode(display=False) as counter:
+            y = kernel(x)
+        b = kernel.BINDINGS[0]
+        assert y.shape == (2, b["cout"], b["h"] // b["stride"], b["w"] // b["stride"])
+        assert counter.get_total_flops() == 2 * 2 * pack.macs
+
+
+@pytest.mark.parametrize("patterns", [True, False])
+@pytest.mark.parametrize("dilation", [1, 2])
+def test_strided_convolution_is_conv2d(patterns, dilation):
+    nodes = f"u = unfold a over=H,W k=K stride=S dilation={dilation}\nd = fc u to=C\nout d\n"
+    text = f"canvas 1\nkernel k\na = input\n{nodes}"
+    pack = canvas.KernelPack(_core.bind(text, "Cin=8,Cout=16,H=6,W=4,stride=2,KH=5,KW=3"))
+    kernel, x = module(pack, patterns), image(pack)
+    options = {"stride": 2, "dilation": dilation, "padding": (2 * dilation, dilation)}
+    torch.testing.assert_close(kernel(x), F.conv2d(x, kernel.w0.flatten(0, 1), **options))
+    if patterns:
+        assert pack.torch_code.count("F.conv2d(a, self.w0[copy], stride=(S, S), ") == 1
+    assert "torch.stack([" not in pack.torch_code
+
+
+def test_strided_module_says_what_it_wants():
+    pack = strided_packs("depthwise", "")[1]
+    with pytest.raises(ValueError, match=r"H and W to be multiples of 2, not 6x5"):
+        module(pack)(torch.zeros(1, 8, 6, 5).double())
+    assert module(pack)(torch.zeros(1, 8, 8, 10).double()).shape == (1, 16, 4, 5)
+
+
+@pytest.mark.parametrize("name", ["involution", "pools", "shifts", "softmax_scaled"])
+def test_strided_kernels_compile_and_export(name):
+    pack = strided_packs(name, "window")[1]
+    kernel, x = module(pack), image(pack)
+    y = kernel(x)
+    compiled = torch.compile(kernel, backend="eager", fullgraph=True)
+    torch.testing.assert_close(compiled(x), y)
+    torch.testing.assert_close(torch.export.export(kernel, (x,)).module()(x), y)
+    torch._dynamo.reset()
+
+
+def test_strided_gradients():
+    for name, mode in [("pool_rows", ""), ("depthwise", ""), ("involution", "window")]:
+        pack = strided_packs(name, mode)[1]
+        kernel, x = module(pack), image(pack, batch=1, seed=5)
+        names = [key for key, _ in kernel.named_parameters()]
+
+        def run(x, *weights, kernel=kernel, names=names):
+            return torch.func.functional_call(kernel, dict(zip(names, weights)), (x,))
+
+        inputs = [x.requires_grad_(), *kernel.parameters()]
+        assert torch.autograd.gradcheck(run, inputs, fast_mode=True, atol=1e-4)
 
 
 # -- torch's own operators on copied weights --
@@ -492,6 +620,26 @@ def test_sampled_kernels():
 def test_many_sampled_kernels():
     results = [one_sampled(index, pack) for index, pack in draws(1000, start=1000)]
     assert results.count("equal") >= 950
+
+
+def strided(index, pack):
+    """A sampled kernel that takes the stride itself, solved anew; None where it cannot."""
+    try:
+        text = _core.strided(pack.kernel, ("window", "output")[index // 2 % 2])
+        groups = pack.module.BINDINGS[0].get("g", 1)
+        return canvas.KernelPack(
+            _core.solve(text, TARGETS, "macs=none,params=none", f"G={groups}")
+        )
+    except canvas.CanvasError as error:
+        assert "cannot take the stride" in str(error) or isinstance(error, canvas.NoSolution)
+        return None
+
+
+def test_sampled_kernels_with_strides():
+    packs = [strided(index, pack) for index, pack in draws(60, start=100)]
+    assert len([pack for pack in packs if pack is None]) <= 15
+    results = [one_sampled(0, pack) for pack in packs if pack is not None]
+    assert results.count("equal") >= len(results) - 5
 
 
 def test_flops_of_sampled_kernels():

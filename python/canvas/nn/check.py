@@ -10,11 +10,13 @@ If the pack has norms, their statistics, scales and shifts are seeded too.  The 
 compared in evaluation mode, as it is and after `fold`; the interpreter runs on the folded weights.
 
 `check` uses small bindings with the groups, windows, strides and copies of the pack, the fewest
-legal channels and images of 5 x 6.
+legal channels and images of 5 x 6; a kernel that takes the stride itself has whole multiples of it
+where another has one pixel less.
 """
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any, Protocol, TypeVar
 
 import torch
@@ -85,12 +87,12 @@ def small_packs(pack: P) -> list[P]:
 def _small_pack(pack: P, kind: tuple[int, ...], binding: dict[str, int]) -> P:
     groups, kh, kw, stride, wider = kind
     largest, why = min(binding["cin"], binding["cout"]), ""
+    heights = sorted({HEIGHT * stride - (stride > 1), HEIGHT * stride})
     grains = [m for m in (2, 3, 4, 6, 8, 12, 16, 24, 32) if groups * m < largest]
     for channels in [*(groups * m for m in grains if groups * m >= 4), largest]:
         cin, cout = channels * (2 if wider < 0 else 1), channels * (2 if wider > 0 else 1)
-        height, width = HEIGHT * stride - (stride > 1), WIDTH * stride
-        target = f"small {cin} {cout} {height} {width} {kh}x{kw} {stride} 1"
-        for budget in ("macs=1x", "macs=30x", "macs=none"):
+        for height, budget in product(heights, ("macs=1x", "macs=30x", "macs=none")):
+            target = f"small {cin} {cout} {height} {WIDTH * stride} {kh}x{kw} {stride} 1"
             try:
                 options = f"G={groups} exempt=1 norm={pack.norm}"
                 return type(pack)(

@@ -1,0 +1,210 @@
+/* See kernel_stride.h.
+ *
+ * The kernel is built once more, node by node. Each tensor has taken the stride along a set of axes;
+ * both inputs of a binary node must have taken it along the same of their axes, and the output along
+ * both.
+ */
+#include "kernel/kernel_stride.h"
+
+#include <stdio.h>
+#include <string.h>
+
+canvas_status stride_mode_parse(canvas_context *ctx, const char *word, enum stride_mode *out) {
+  static const char *const words[] = {"pool", "window", "output"};
+  for (int i = 0; i < 3; i++)
+    if (!strcmp(words[i], word)) {
+      *out = (enum stride_mode)i;
+      return CANVAS_OK;
+    }
+  return fail(ctx, CANVAS_BAD_INPUT, "a stride is taken by pool, window or output, not '%.60s'",
+              word);
+}
+
+struct strider {
+  canvas_context *ctx;
+  const struct kernel *k;
+  struct kernel *out;
+  bool window;
+  int to[KERNEL_NODES_MAX];      /* of a node of k: its node of `out` */
+  int smaller[KERNEL_NODES_MAX]; /* of a node of `out`: its subsample, 0 not yet */
+};
+
+/* The spatial axes of a tensor that have taken the stride. */
+static unsigned strided(const struct shape *s) {
+  unsigned axes = 0;
+  for (int i = 0; i < s->count; i++)
+    if (ROLES_SPATIAL >> s->axis[i].role & 1 && dim_uses(&s->axis[i].dim, SIZE_S))
+      axes |= 1u << s->axis[i].role;
+  return axes;
+}
+
+static unsigned spatial(const struct shape *s) {
+  return shape_roles(s) & ROLES_SPATIAL;
+}
+
+static const struct shape *shape_of(const struct strider *s, int node) {
+  return &s->out->nodes[node].shape;
+}
+
+/* -- what stands in the way -- */
+
+static canvas_status check(const struct strider *s) {
+  const struct kernel *k = s->k;
+  if (kernel_uses(k, SIZE_S))
+    return fail(s->ctx, CANVAS_BAD_INPUT, "kernel '%s' takes the stride already", k->name);
+  for (int i = 0; s->window && i < k->count; i++) {
+    const struct dim *d = &k->nodes[i].attrs.dim;
+    bool image = dim_uses(d, SIZE_H) || dim_uses(d, SIZE_W);
+    if (image && k->nodes[i].op != PRIMITIVE_SOFTMAX)
+      return fail(
+          s->ctx, CANVAS_BAD_INPUT,
+          "kernel '%s' cannot take the stride in a window: the sizes of node '%s' hold H or "
+          "W, before the stride or behind it",
+          k->name, k->nodes[i].name);
+  }
+  return CANVAS_OK;
+}
+
+/* -- nodes of the result -- */
+
+static bool is_named(const struct kernel *k, const char *name) {
+  for (int i = 0; i < k->count; i++)
+    if (!strcmp(k->nodes[i].name, name)) return true;
+  return false;
+}
+
+/* s1, s2, ...: the first that neither kernel has. */
+static void free_name(const struct strider *s, char out[NODE_NAME_SIZE]) {
+  int i = 1;
+  do snprintf(out, NODE_NAME_SIZE, "s%d", i++);
+  while (is_named(s->k, out) || is_named(s->out, out));
+}
+
+static canvas_status append(struct strider *s, const struct node *n, int *made) {
+  TRY(kernel_add(s->ctx, s->out, n));
+  *made = s->out->count - 1;
+  return CANVAS_OK;
+}
+
+/* *node becomes its subsample along the axes; nothing is done for none. */
+static canvas_status subsample(struct strider *s, unsigned axes, int *node) {
+  if (!axes) return CANVAS_OK;
+  int known = s->smaller[*node];
+  if (known && s->out->nodes[known].attrs.over == axes) {
+    *node = known;
+    return CANVAS_OK;
+  }
+  struct node n = {.op = PRIMITIVE_SUBSAMPLE,
+                   .in = {*node, -1},
+                   .attrs = {.dim = dim_size(SIZE_S), .over = axes}};
+  free_name(s, n.name);
+  TRY(append(s, &n, &s->smaller[*node]));
+  *node = s->smaller[*node];
+  return CANVAS_OK;
+}
+
+/* An unfold takes the stride along those of its axes that have not. Where that is one of two, it is
+ * an unfold along each. */
+static canvas_status unfold(struct strider *s, struct node *n, int *made) {
+  unsigned over = n->attrs.over, taken = strided(shape_of(s, n->in[0])) & over;
+  if (taken && taken != over) {
+    struct node first = *n;
+    first.attrs.over = taken;
+    free_name(s, first.name);
+    TRY(append(s, &first, &n->in[0]));
+    n->attrs.over = over & ~taken;
+  }
+  if (taken != over) n->attrs.dim = dim_size(SIZE_S);
+  return append(s, n, made);
+}
+
+/* scale= is of the image that the node has: H becomes H/S. */
+static canvas_status softmax(struct strider *s, struct node *n, int *made) {
+  const struct shape *a = shape_of(s, n->in[0]);
+  struct dim stride = dim_size(SIZE_S), *scale = &n->attrs.dim;
+  for (enum role r = ROLE_H; r <= ROLE_W; r++) {
+    int axis = shape_find(a, r), power = scale->power[r == ROLE_H ? SIZE_H : SIZE_W];
+    if (axis < 0 && power)
+      return fail(
+          s->ctx, CANVAS_BAD_INPUT,
+          "kernel '%s' cannot take the stride in a window: the scale of node '%s' holds H or "
+          "W, which its input has not",
+          s->k->name, n->name);
+    for (; axis >= 0 && dim_uses(&a->axis[axis].dim, SIZE_S) && power > 0; power--)
+      *scale = dim_div(*scale, stride);
+  }
+  return append(s, n, made);
+}
+
+/* Both inputs are made alike. */
+static canvas_status binary(struct strider *s, struct node *n, int *made) {
+  const struct shape *a = shape_of(s, n->in[0]), *b = shape_of(s, n->in[1]);
+  unsigned both = spatial(a) & spatial(b), of_a = strided(a) & both, of_b = strided(b) & both;
+  TRY(subsample(s, of_b & ~of_a, &n->in[0]));
+  TRY(subsample(s, of_a & ~of_b, &n->in[1]));
+  return append(s, n, made);
+}
+
+static canvas_status output(struct strider *s, struct node *n, int *made) {
+  TRY(subsample(s, ROLES_SPATIAL & ~strided(shape_of(s, n->in[0])), &n->in[0]));
+  return append(s, n, made);
+}
+
+static canvas_status add_node(struct strider *s, int node) {
+  struct node n = s->k->nodes[node];
+  for (int j = 0; j < node_row(&n)->arity; j++) n.in[j] = s->to[n.in[j]];
+  int *made = &s->to[node];
+  if (n.op == PRIMITIVE_OUTPUT) return output(s, &n, made);
+  if (n.op == PRIMITIVE_UNFOLD && s->window) return unfold(s, &n, made);
+  if (n.op == PRIMITIVE_SOFTMAX && s->window) return softmax(s, &n, made);
+  return node_row(&n)->arity == 2 ? binary(s, &n, made) : append(s, &n, made);
+}
+
+/* -- axes along which each pixel is computed by itself -- */
+
+/* Whether a binary node meets pixel with pixel along the axis, or repeats one number. */
+static bool meets_alike(const struct shape *a, const struct shape *b, enum role axis) {
+  struct match m = shape_match(a, b);
+  int at = shape_find(b, axis);
+  return at < 0 || dim_is_one(&m.left) || at >= b->count - m.suffix || at < m.prefix;
+}
+
+static bool sees(const struct kernel *k, const struct node *n, enum role axis) {
+  const struct row *row = node_row(n);
+  if (row->arity == 2) return !meets_alike(node_input(k, n, 0), node_input(k, n, 1), axis);
+  return row->arity && n->attrs.over >> axis & 1;
+}
+
+static unsigned lone_pixels(const struct kernel *k) {
+  unsigned axes = ROLES_SPATIAL;
+  for (int i = 0; i < k->count; i++)
+    for (enum role r = ROLE_H; r <= ROLE_W; r++)
+      if (sees(k, &k->nodes[i], r)) axes &= ~(1u << r);
+  return axes;
+}
+
+/* -- all of it -- */
+
+static canvas_status build(struct strider *s) {
+  TRY(check(s));
+  memcpy(s->out->nodes[0].name, s->k->nodes[0].name, NODE_NAME_SIZE);
+  if (s->window) TRY(subsample(s, lone_pixels(s->k), &s->to[0]));
+  for (int i = 1; i < s->k->count; i++) TRY(add_node(s, i));
+  return kernel_verify(s->ctx, s->out);
+}
+
+canvas_status kernel_with_stride(canvas_context *ctx, const struct kernel *k, enum stride_mode mode,
+                                 struct kernel **out) {
+  if (mode == STRIDE_POOL) {
+    *out = kernel_copy(k);
+    return CANVAS_OK;
+  }
+  struct strider s = {.ctx = ctx, .k = k, .window = mode == STRIDE_WINDOW};
+  s.out = kernel_new(k->name);
+  canvas_status status = build(&s);
+  if (status == CANVAS_OK)
+    *out = s.out;
+  else
+    kernel_free(s.out);
+  return status;
+}
