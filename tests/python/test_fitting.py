@@ -84,13 +84,15 @@ def recorded(teacher):
 
 def test_a_dense_operator_learns_an_unstrided_layer(teacher, recorded):
     for target in teacher.targets:
-        (sized,) = sizes_of(DENSE, target)
-        fitted, error = item_table.fit_operator(recorded[target.name], sized, 300, 1)
-        loss = teacher.loss_of(target.name, fitted)
-        if target.stride == 1:
-            assert error < 0.05 and loss < 0.02, target.name
-        else:  # average-pooled input: even a dense operator cannot give what the layer gives
-            assert 0.02 < error < 0.6 and loss < 2, target.name
+        ways = sizes_of(DENSE, target)
+        assert [way.windowed for way in ways] == ([False] if target.stride == 1 else [False, True])
+        for sized in ways:
+            fitted, error = item_table.fit_operator(recorded[target.name], sized, 300, 1)
+            loss = teacher.loss_of(target.name, fitted)
+            if target.stride == 1 or sized.windowed:
+                assert error < 0.05 and loss < 0.1, sized.name
+            else:  # average-pooled input: even a dense operator cannot give what the layer gives
+                assert 0.1 < error < 0.6 and loss < 2, sized.name
 
 
 def test_the_layers_own_weights_are_no_loss(teacher, recorded):
@@ -98,7 +100,7 @@ def test_the_layers_own_weights_are_no_loss(teacher, recorded):
     chosen = {}
     for target in teacher.targets:
         if target.stride == 1:
-            (sized,) = sizes_of(DENSE, target)
+            sized = sizes_of(DENSE, target)[0]
             original = teacher.holders[target.name].original
             module = sized.pack.module(target.cin, target=target.name).eval()
             with torch.no_grad():
@@ -232,6 +234,7 @@ def test_menu_sizes_every_operator_for_its_layer():
     target = Target("t", 8, 16, 6, 6, stride=2)
     for operator in menu.CONTROLS:
         items = sizes_of(operator, target)
+        assert {item.windowed for item in items} == {False, True}, operator.name
         assert items and len({item.pack.text for item in items}) == len(items)
         for item in items:
             assert operator.fixed or item.pack.macs <= item.share * target.macs

@@ -1,7 +1,9 @@
 """What may stand in a layer: known operators and drawn ones, each at several sizes.
 
 An *operator* is a kernel text with a name; at a layer and a share of the layer's MACs the core
-gives it sizes, and it is an *item*.  `keep` is the layer as it is.
+gives it sizes, and it is an *item*.  A strided layer has two items of a size: the operator behind
+an average pooling, and the operator whose own windows take the stride.  `keep` is the layer as it
+is.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .. import _core
-from ..errors import NoSolution
+from ..errors import CanvasError
 from ..nn import controls
 from ..nn.layer_target import Target
 from ..nn.pack import KernelPack
@@ -52,34 +54,48 @@ class Sized:
     layer: str
     share: float
     pack: KernelPack
+    windowed: bool = False  # its windows take the stride, nothing is pooled
 
     @property
     def name(self) -> str:
-        """Such as bottleneck@0.5, or 1x1 for a fixed size."""
-        return self.operator.name + ("" if self.operator.fixed else f"@{self.share:g}")
+        """Such as bottleneck@0.5, or 1x1 for a fixed size, or bottleneck@0.5/window."""
+        size = "" if self.operator.fixed else f"@{self.share:g}"
+        return self.operator.name + size + ("/window" if self.windowed else "")
 
 
 def sizes_of(operator: Operator, target: Target, shares: Sequence[float] = SHARES) -> list[Sized]:
-    """The operator at a layer, once for every share of its MACs that gives other sizes; none where
-    no sizes are legal.
+    """The operator at a layer, once for every share of its MACs that gives other sizes, and in
+    both ways of a stride; none where no sizes are legal.
     """
     found: dict[str, Sized] = {}
-    for share in (1.0,) if operator.fixed else shares:
-        pack = _solve(operator, target, "macs=none" if operator.fixed else f"macs={share:g}x")
-        if pack is not None:
-            found.setdefault(pack, Sized(operator, target.name, share, KernelPack(pack)))
+    for kernel, windowed in _ways(operator.kernel, target.stride):
+        for share in (1.0,) if operator.fixed else shares:
+            budget = "macs=none" if operator.fixed else f"macs={share:g}x"
+            pack = _solve(operator, kernel, target.line(), f"{budget},params=none")
+            if pack is not None:
+                sized = Sized(operator, target.name, share, KernelPack(pack), windowed)
+                found.setdefault(pack, sized)
     return list(found.values())
 
 
-def _solve(operator: Operator, target: Target, budget: str) -> str | None:
-    layer = target.line()
-    budget += ",params=none"
+def _ways(kernel: str, stride: int) -> list[tuple[str, bool]]:
+    """The kernel behind a pooling, and with a stride of its own if the layer has one."""
+    ways = [(kernel, False)]
+    if stride > 1:
+        try:
+            ways.append((_core.strided(kernel, "window"), True))
+        except CanvasError:  # as of weights that hold the size of the image
+            pass
+    return ways
+
+
+def _solve(operator: Operator, kernel: str, layer: str, budget: str) -> str | None:
     options = f"{controls.EXEMPT} norm={NORM}"
     if operator.grouped:
-        return controls.grouped(layer, budget).pack or None
+        return controls.grouped(layer, budget, kernel).pack or None
     if operator.groups:
         options += f" G={operator.groups}"
     try:
-        return _core.solve(operator.kernel, layer, budget, options)
-    except NoSolution:
+        return _core.solve(kernel, layer, budget, options)
+    except CanvasError:  # no sizes, or an image that is no multiple of the stride
         return None

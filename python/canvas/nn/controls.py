@@ -119,14 +119,14 @@ def grouped_within(targets: str, macs: int) -> Control:
     return replace(control, name=f"grouped-by-{groups[1]}") if groups else control
 
 
-def grouped(targets: str, budget: str) -> Control:
-    """The grouped convolution with the fewest groups that the budget allows."""
+def grouped(targets: str, budget: str, kernel: str = GROUPED) -> Control:
+    """The grouped convolution, or another kernel with G, with the fewest groups that the budget
+    allows.
+    """
     missing = ""
     for groups in group_counts(targets):
         try:
-            return Control(
-                "grouped", _core.solve(GROUPED, targets, budget, f"{EXEMPT} G={groups}")
-            )
+            return Control("grouped", _core.solve(kernel, targets, budget, f"{EXEMPT} G={groups}"))
         except NoSolution as error:
             missing = str(error)
     return Control(
