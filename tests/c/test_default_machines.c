@@ -63,7 +63,7 @@ static struct program *renamed(struct program *p) {
     CHECK_ROWS (names_of_levels, row)
       if (!strncmp(at, row->axis, 2)) level = row->level;
     bool inside = at > text.text && (isalnum((unsigned char)at[-1]) || at[-1] == '_');
-    bool longer = isalnum((unsigned char)at[2]) || at[2] == '_';
+    bool longer = at[1] && (isalnum((unsigned char)at[2]) || at[2] == '_');
     level = inside || longer ? NULL : level;
     buf_printf(&out, "%.*s", level ? (int)strlen(level) : 1, level ? level : at);
     at += level ? 2 : 1;

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ..arguments import shown
 from ..errors import CanvasError, NoSolution
 from ..nn.layer_target import Target
 from .item_table import Row
@@ -50,14 +51,16 @@ class Budget:
 def parse_budget(text: str) -> Budget:
     """Raises CanvasError for a text that is no budget."""
     limits: dict[str, float] = {}
-    for part in str(text).split(","):
+    if not isinstance(text, str):
+        raise CanvasError(f"a budget is a text such as latency=0.6x, not {shown(text)}")
+    for part in text.split(","):
         match = re.fullmatch(r"\s*(\w+)\s*=\s*([0-9]{1,3}(?:\.[0-9]{1,6})?)x\s*", part)
         if match is None or match[1] not in QUANTITIES or not 0 < float(match[2]) <= 1:
             raise CanvasError(
-                f"'{part.strip()}' is no budget of a fit: give latency=0.6x, macs=0.3x or "
+                f"{shown(part.strip())} is no budget of a fit: give latency=0.6x, macs=0.3x or "
                 "params=0.5x, above 0 and at most 1"
             )
         if match[1] in limits:
             raise CanvasError(f"the budget '{text}' names {match[1]} twice")
         limits[match[1]] = float(match[2])
-    return Budget(str(text), limits)
+    return Budget(text, limits)

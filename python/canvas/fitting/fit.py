@@ -129,7 +129,16 @@ def _line(c: Candidate, teacher: Candidate) -> tuple[str, ...]:
     )
 
 
-@checked(policy=TEXT, say=FUNCTION, draws=WHOLE, epochs=WHOLE, longer=WHOLE, memory=WHOLE)
+@checked(
+    policy=TEXT,
+    say=FUNCTION,
+    draws=WHOLE,
+    epochs=WHOLE,
+    longer=WHOLE,
+    seed=WHOLE,
+    memory=WHOLE,
+    latency=TEXT,
+)
 def fit(
     network: nn.Module,
     data: Any,
@@ -167,6 +176,7 @@ def fit(
     if not isinstance(network, nn.Module):
         raise CanvasError(f"canvas.fit takes a trained torch.nn.Module, not {shown(network)}")
     budgets = _budgets(budget, latency)
+    _check_counts(draws=draws, epochs=epochs, longer=longer, seed=seed, memory=memory)
     images = as_data(data)
     check_model(network, "the network", images.shape, images.classes)
     teacher = Teacher(network, policy, images.train[0], images.validation[0][:VALIDATION])
@@ -191,18 +201,28 @@ def fit(
     return Fit(tuple(done), tuple(rows), tuple(screened))
 
 
+def _check_counts(**counts: int) -> None:
+    for name, count in counts.items():
+        if not 0 <= count < 2**63:
+            raise CanvasError(f"{name} is a whole number from 0 to 2^63 - 1, not {count}")
+
+
 def _seconds(value: float | str) -> float:
     try:
+        if not isinstance(value, (int, float, str)):
+            raise ValueError("a time such as 90s, 10m or 1.5h")
         return read_duration(value)
     except ValueError as error:
         raise CanvasError(f"time_limit is {error}, not {shown(value)}") from None
 
 
 def _budgets(budget: str | Sequence[str], latency: str) -> list[Budget]:
-    texts = [budget] if isinstance(budget, str) else list(budget)
+    texts = [budget] if isinstance(budget, str) else budget
+    if not isinstance(texts, (list, tuple)) or not texts:
+        raise CanvasError(
+            f"budget is a text such as latency=0.6x, or a list of them, not {shown(budget)}"
+        )
     budgets = [parse_budget(text) for text in texts]
-    if not budgets:
-        raise CanvasError("budget is empty: give one, such as latency=0.6x")
     known = latency in LATENCY
     if not known or (latency == "none" and any("latency" in one.limits for one in budgets)):
         raise CanvasError(
