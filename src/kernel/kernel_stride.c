@@ -124,11 +124,11 @@ static canvas_status softmax(struct strider *s, struct node *n, int *made) {
   struct dim stride = dim_size(SIZE_S), *scale = &n->attrs.dim;
   for (enum role r = ROLE_H; r <= ROLE_W; r++) {
     int axis = shape_find(a, r), power = scale->power[r == ROLE_H ? SIZE_H : SIZE_W];
-    if (axis < 0 && power)
+    if (power && (axis < 0 || !(n->attrs.over >> r & 1)))
       return fail(
           s->ctx, CANVAS_BAD_INPUT,
           "kernel '%s' cannot take the stride in a window: the scale of node '%s' holds H or "
-          "W, which its input has not",
+          "W, over which it is not a softmax",
           s->k->name, n->name);
     for (; axis >= 0 && dim_uses(&a->axis[axis].dim, SIZE_S) && power > 0; power--)
       *scale = dim_div(*scale, stride);

@@ -169,8 +169,16 @@ static int by_target(const void *a, const void *b) {
   return strcmp(((const struct choice *)a)->target, ((const struct choice *)b)->target);
 }
 
+/* Whether all kernels of the list are the same. */
+static bool is_one_kernel(const struct pack *p) {
+  struct hash first = kernel_hash(p->kernel, NULL);
+  for (const struct pack *at = p->next; at; at = at->next)
+    if (!hash_equal(kernel_hash(at->kernel, NULL), first)) return false;
+  return true;
+}
+
 struct hash pack_hash(const struct pack *p, bool *decided) {
-  if (!p->next && !p->kept.count) return kernel_hash(p->kernel, decided);
+  if (!p->kept.count && is_one_kernel(p)) return kernel_hash(p->kernel, decided);
   *decided = true;
   struct {
     VEC(struct choice);

@@ -390,6 +390,9 @@ static void hash_of_several_kernels(void **state) {
   CHECK_ROWS (rows, row)
     CHECK_INT(hash_equal(hash_of(row->text), hash_of(both)), row->same, row->text);
   CHECK(hash_equal(hash_of(CONV("a") "bind " SIZES_OF("s")), hash_of(CONV("b"))), "one kernel");
+  CHECK(hash_equal(hash_of(CONV("a") "bind " SIZES_OF("s") "\n" CONV("b") "bind " SIZES_OF("t")),
+                   hash_of(CONV("b"))),
+        "one kernel, written twice");
 }
 
 static const struct {

@@ -512,8 +512,12 @@ static void takes_the_stride(void **state) {
        "the stride or behind it",
        NULL},
       {"b = fold a mean over=H\nc = softmax b over=W scale=H*W\nd = mul c a\nout d",
-       "kernel 't' cannot take the stride in a window: the scale of node 'c' holds H or W, which "
-       "its input has not",
+       "kernel 't' cannot take the stride in a window: the scale of node 'c' holds H or W, over "
+       "which it is not a softmax",
+       NULL},
+      {"b = softmax a over=C scale=H\nout b",
+       "kernel 't' cannot take the stride in a window: the scale of node 'b' holds H or W, over "
+       "which it is not a softmax",
        NULL},
       {CONVOLUTION, "kernel 't' takes the stride already", "kernel 't' takes the stride already"},
       // names that are taken

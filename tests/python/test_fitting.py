@@ -292,7 +292,31 @@ def test_fit(network, data):
         result.best("macs=0.9x")
 
 
+def test_the_modes_of_the_network_stay(network, data):
+    copy = Small()
+    copy.load_state_dict(network.state_dict())
+    copy.train()
+    copy.norm.eval()
+    copy.requires_grad_(False)
+    canvas.fit(
+        copy, data, budget="macs=0.5x", draws=0, epochs=1, longer=1, time_limit=1, latency="none",
+        say=print,
+    )  # fmt: skip
+    assert copy.training and not copy.norm.training
+    assert not any(p.requires_grad for p in copy.parameters())
+
+
 def test_fit_refuses_bad_input(network, data):
+    with pytest.raises(canvas.CanvasError, match=r"is torch\.float64 on cpu: a fit takes float32"):
+        canvas.fit(Small().double(), data)
+    nan = Small()
+    with torch.no_grad():
+        nan.head.weight[0] = math.nan
+    with pytest.raises(canvas.CanvasError, match="cannot be a teacher: outputs for 160 of 160"):
+        canvas.fit(nan, data)
+    for wrong in ({"draws": -1}, {"seed": 2**70}, {"budget": ["macs=0.5x", "macs=0.5x"]}):
+        with pytest.raises(canvas.CanvasError):
+            canvas.fit(network, data, **wrong)
     untrained = Small()
     with torch.no_grad():
         untrained.head.weight.zero_()

@@ -266,6 +266,34 @@ def test_join_is_the_inverse_of_parts(several):
         canvas.KernelPack.join([several, several.parts[0]])
 
 
+def test_nodes_may_be_called_bind_and_keep():
+    text = "canvas 1\nkernel k\nbind = input\nkeep = fc bind to=C\nout keep\n"
+    bare = canvas.KernelPack(text)
+    pack = canvas.KernelPack(text + "bind t C=4 H=5 W=6\nkeep u C=4 H=5 W=6\n")
+    assert canvas.KernelPack.join([pack]) == pack
+    assert bare.compile(at="C=4,H=5,W=6") is not None
+    with pytest.raises(canvas.CanvasError, match="has no bind lines: give it sizes"):
+        canvas.KernelPack.join([bare])
+    for wrong in (None, [], "abc", pack, [text], 3):
+        with pytest.raises(canvas.CanvasError):
+            canvas.KernelPack.join(wrong)
+
+
+def test_a_kept_layer_has_its_convolution(several):
+    conversion = converted()
+    wider = SEVERAL.replace(
+        "keep layer2.0.conv2 Cin=8 Cout=8", "keep layer2.0.conv2 Cin=16 Cout=16"
+    )
+    with pytest.raises(canvas.CanvasError, match=r"keeps another layer than 'layer2\.0\.conv2 8"):
+        canvas.replace(conversion.model, canvas.KernelPack(wider))
+    canvas.replace(conversion.model, several)
+    kept = several.text.split("kernel narrow")[0] + (
+        "keep layer1.0.conv2 Cin=4 Cout=4 KH=3 KW=3 H=16 W=16 stride=1\n"
+    )
+    with pytest.raises(canvas.CanvasError, match="whose convolution is not there"):
+        canvas.replace(conversion.model, canvas.KernelPack(kept))
+
+
 def test_replace_by_several_kernels(several):
     conversion = converted()
     network = canvas.replace(conversion.model, several)

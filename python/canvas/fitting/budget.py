@@ -40,7 +40,7 @@ class Budget:
                 if found[name] <= 0:
                     least = max(0.0, 1 - kept / network_seconds)
                     raise NoSolution(
-                        f"--budget {self.text} cannot be: the layers that are not replaced take "
+                        f"the budget {self.text} cannot be: the layers that are not replaced take "
                         f"{least:.2f}x of the network's time alone"
                     )
             else:
@@ -63,4 +63,4 @@ def parse_budget(text: str) -> Budget:
         if match[1] in limits:
             raise CanvasError(f"the budget '{text}' names {match[1]} twice")
         limits[match[1]] = float(match[2])
-    return Budget(text, limits)
+    return Budget(text.strip(), limits)

@@ -100,7 +100,7 @@ class Fit:
 
         Raises CanvasError for a budget that the fit did not have.
         """
-        known = [c.budget for c in self.candidates if c.budget]
+        known = list(dict.fromkeys(c.budget for c in self.candidates if c.budget))
         wanted = known[0] if budget is None else budget
         own = [c for c in self.candidates if c.budget == wanted]
         if not own:
@@ -178,6 +178,7 @@ def fit(
     budgets = _budgets(budget, latency)
     _check_counts(draws=draws, epochs=epochs, longer=longer, seed=seed, memory=memory)
     images = as_data(data)
+    _check_type(network)
     check_model(network, "the network", images.shape, images.classes)
     teacher = Teacher(network, policy, images.train[0], images.validation[0][:VALIDATION])
     first = _teacher(teacher, images)
@@ -199,6 +200,15 @@ def fit(
     if latency == "native":
         done = _time(done, images)
     return Fit(tuple(done), tuple(rows), tuple(screened))
+
+
+def _check_type(network: nn.Module) -> None:
+    for name, weight in network.named_parameters():
+        if weight.dtype != torch.float32 or weight.device.type != "cpu":
+            raise CanvasError(
+                f"'{name}' is {weight.dtype} on {weight.device}: a fit takes float32 on the CPU, "
+                "give network.float().cpu()"
+            )
 
 
 def _check_counts(**counts: int) -> None:
@@ -223,6 +233,8 @@ def _budgets(budget: str | Sequence[str], latency: str) -> list[Budget]:
             f"budget is a text such as latency=0.6x, or a list of them, not {shown(budget)}"
         )
     budgets = [parse_budget(text) for text in texts]
+    if len({one.text for one in budgets}) < len(budgets):
+        raise CanvasError(f"a budget stands twice in {shown(budget)}")
     known = latency in LATENCY
     if not known or (latency == "none" and any("latency" in one.limits for one in budgets)):
         raise CanvasError(
@@ -233,7 +245,12 @@ def _budgets(budget: str | Sequence[str], latency: str) -> list[Budget]:
 
 
 def _teacher(teacher: Teacher, images: Data) -> Candidate:
-    accuracy = score(teacher.network, images.validation)
+    if images.classes < 2:
+        raise CanvasError("the data has one class: there is nothing to be right about")
+    try:
+        accuracy = score(teacher.network, images.validation)
+    except NotFinite as error:
+        raise CanvasError(f"the network cannot be a teacher: {error}") from None
     if accuracy < min(CHANCE / images.classes, (1 + 1 / images.classes) / 2):
         raise CanvasError(
             f"the network is right on {100 * accuracy:.1f} % of the validation images, hardly "

@@ -102,7 +102,8 @@ def record(
         for what, values in (("input", found[name].inputs), ("output", found[name].outputs)):
             if not torch.isfinite(values).all():
                 raise CanvasError(
-                    f"the {what} of layer '{name}' holds NaN or infinite values on the "
-                    "calibration images: check the weights and the normalisation of the images"
+                    f"the {what} of layer '{name}' holds NaN, infinite values or some "
+                    "beyond 65504 (float16) on the calibration images: check the weights and the "
+                    "normalisation of the images"
                 )
     return found

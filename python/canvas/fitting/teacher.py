@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from ..nn.convert import convert, restore_kept
+from ..nn.convert import convert, copied, restore_kept
 from ..nn.layer_target import Target
 from ..nn.placeholder import Placeholder, get_placeholders
 from ..training.train import recompute_statistics
@@ -43,7 +43,7 @@ class Teacher:
     """
 
     def __init__(self, network: nn.Module, policy: str, train: Tensor, validation: Tensor) -> None:
-        self.network = copy.deepcopy(network).eval()
+        self.network = copied(network).eval().requires_grad_(True)
         self.train, self.validation = train, validation
         conversion = convert(self.network, train[:1], policy=policy)
         self.converted = conversion.model.eval()

@@ -120,7 +120,7 @@ def convert_layers(
         raise CanvasError(f"policy '{policy}' is unknown, it is one of: {', '.join(POLICIES)}")
     if isinstance(model, nn.Conv2d):
         raise CanvasError("the network is a single convolution; wrap it in nn.Sequential")
-    model = model if inplace else _copied(model)
+    model = model if inplace else copied(model)
     survey = _Survey.of(model, example_input, frozenset(named))
     reasons = {path: survey.reason(path, policy, filter_fn) for path in survey.paths}
     if not any(reason == "" for reason in reasons.values()):
@@ -147,7 +147,8 @@ def restore_kept(model: nn.Module) -> nn.Module:
     return model
 
 
-def _copied(model: nn.Module) -> nn.Module:
+def copied(model: nn.Module) -> nn.Module:
+    """A deep copy; CanvasError with one message if the model cannot be copied."""
     try:
         return copy.deepcopy(model)
     except Exception as error:

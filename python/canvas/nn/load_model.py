@@ -92,10 +92,10 @@ def model_call(
 
 
 def check_model(model: nn.Module, name: str, shape: Sequence[int], classes: int) -> None:
-    """Raise CanvasError if a network does not map [2, *shape] to [2, classes].  The training mode
-    of the network is restored.
+    """Raise CanvasError if a network does not map [2, *shape] to [2, classes].  The training modes
+    of its modules are restored.
     """
-    training = model.training
+    modes = [(module, module.training) for module in model.modules()]
     model.eval()
     try:
         with torch.no_grad():
@@ -106,7 +106,8 @@ def check_model(model: nn.Module, name: str, shape: Sequence[int], classes: int)
             f"model '{name}' does not take images of {size}: {one_line(error)}"
         ) from error
     finally:
-        model.train(training)
+        for module, training in modes:
+            module.training = training
     check_answer(output, name, classes, 2)
 
 

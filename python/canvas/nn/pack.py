@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 TEXT_LIMIT = 16 << 20  # bytes, as in the core
 HEAD = "canvas 1\n"  # the first line of a pack's text
+# A line of a layer; a node may be called `bind` or `keep`, too.
+LAYER = {word: re.compile(rf"^{word} \S+ Cin=.*\n", re.M) for word in ("bind", "keep")}
 
 
 class KernelPack:
@@ -52,13 +54,22 @@ class KernelPack:
 
         Raises CanvasError where a target is named twice, or none has a kernel.
         """
+        if isinstance(packs, (str, KernelPack)) or not isinstance(packs, Iterable):
+            raise CanvasError(f"join takes several KernelPacks, not {shown(packs)}")
         blocks: dict[str, list[str]] = {}
         kept: list[str] = []
         for pack in packs:
-            kept += re.findall(r"^keep .*\n", pack.text, re.MULTILINE)
+            if not isinstance(pack, KernelPack):
+                raise CanvasError(f"join takes several KernelPacks, not {shown(pack)} among them")
+            kept += LAYER["keep"].findall(pack.text)
             for part in pack.parts:
-                head, binds = part.text.split("\nbind ", 1)
-                blocks.setdefault(head.removeprefix(HEAD) + "\n", []).append(f"bind {binds}")
+                first = LAYER["bind"].search(part.text)
+                if first is None:
+                    raise CanvasError(f"'{part.name}' has no bind lines: give it sizes first")
+                head = part.text[len(HEAD) : first.start()]
+                blocks.setdefault(head, []).append(part.text[first.start() :])
+        if not blocks:
+            raise CanvasError("join takes at least one KernelPack")
         kept += [f"keep {target.sizes_text()}\n" for target in keep]
         lines = [head + "".join(binds) for head, binds in blocks.items()]
         return cls("".join([HEAD, *lines, *kept]))
@@ -202,7 +213,7 @@ class KernelPack:
         if (tune is not None or log is not None) and schedule is not None:
             raise CanvasError("'tune' and 'log' have a schedule, leave 'schedule' away")
 
-        bound = "\nbind " in self.text
+        bound = LAYER["bind"].search(self.text) is not None
         if bound == (at is not None):
             has = "bind lines, leave 'at' away" if bound else "no bind lines, give sizes in 'at'"
             raise CanvasError(f"'{self.name}' has {has}")

@@ -359,13 +359,29 @@ def _make(placeholder: Placeholder, kernel: Any) -> nn.Module | None:
     target = placeholder.target
     assert target is not None
     pack = kernel if isinstance(kernel, KernelPack) else getattr(kernel, "pack", None)
+    if isinstance(pack, KernelPack) and target.name in pack.kept:
+        _check_kept(placeholder, pack)
+        return None
     if isinstance(pack, KernelPack):
-        return None if target.name in pack.kept else _make_part(pack, target)
+        return _make_part(pack, target)
     if not (isinstance(kernel, type) and issubclass(kernel, nn.Module)):
         raise CanvasError(f"replace takes a KernelPack or a module's class, not {shown(kernel)}")
     if target.cin != target.cout or target.stride != 1:
         raise CanvasError(f"'{kernel.__name__}' has no pack, it cannot replace '{target.line()}'")
     return kernel(target.cin, target.h, target.w)
+
+
+def _check_kept(placeholder: Placeholder, pack: KernelPack) -> None:
+    """A kept target still has its convolution, of the sizes that the pack states."""
+    target = placeholder.target
+    assert target is not None
+    if placeholder.original is None:
+        raise CanvasError(
+            f"{pack.name} keeps '{target.name}', whose convolution is not there: replace it in a "
+            "network that was just converted"
+        )
+    if f"\nkeep {target.sizes_text()}" not in pack.text:
+        raise CanvasError(f"{pack.name} keeps another layer than '{target.line()}'")
 
 
 def _make_part(pack: KernelPack, target: Target) -> nn.Module:
