@@ -17,9 +17,10 @@ import torch
 from .. import _core
 from ..errors import CanvasError, one_line
 from ..nn.layer_time import convolution, seconds_of
+from ..training.train import recompute_statistics
 from .choice import Item
 from .layer_data import LayerData
-from .layer_fit import compare, fit_layer, settle_norms, take_scale
+from .layer_fit import BATCH, compare, fit_layer, take_scale
 from .menu import KEEP, Sized
 from .teacher import Fitted, Teacher
 
@@ -94,7 +95,7 @@ def fit_operator(data: LayerData, sized: Sized, steps: int, seed: int) -> tuple[
     module = sized.pack.module(sized.pack.module.BINDINGS[0]["cin"], target=target)
     held_out, seen = data.split(min(HELD_OUT, len(data.inputs) // 4))
     fit_layer(module, seen, steps, seed)
-    settle_norms(module, seen.inputs[: 2 * HELD_OUT])
+    recompute_statistics(module, seen.inputs[: 2 * HELD_OUT].float(), BATCH)
     error = compare(module, held_out).error
     bias = take_scale(module, compare(module, seen.split(2 * HELD_OUT)[0]))
     return Fitted(module.eval(), bias), error

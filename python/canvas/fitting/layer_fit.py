@@ -59,24 +59,6 @@ def standardised(values: Tensor) -> Tensor:
     return (values - mean) * torch.rsqrt(variance + SMALL)
 
 
-def settle_norms(module: nn.Module, inputs: Tensor) -> None:
-    """Give the norms inside a kernel the statistics of `inputs` [N, C, H, W]."""
-    norms = [m for m in module.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
-    if not norms:
-        return
-    momenta = [norm.momentum for norm in norms]
-    for norm in norms:
-        norm.reset_running_stats()
-        norm.momentum = None  # the plain mean
-    module.train()
-    with torch.no_grad():
-        for batch in inputs.split(BATCH):
-            if len(batch) > 1:
-                module(batch.float())
-    for norm, momentum in zip(norms, momenta, strict=True):
-        norm.momentum = momentum
-
-
 @dataclass(frozen=True)
 class Match:
     """How a module's output compares with the layer's, per channel: the correlation, and the scale
