@@ -151,6 +151,20 @@ def test_rows_are_functions_of_their_arguments(teacher, recorded):
     assert rows[0].macs == sized.pack.macs <= 0.5 * target.macs
 
 
+def test_the_error_is_that_of_images_not_fitted_to(teacher, recorded, monkeypatch):
+    seen = []
+    monkeypatch.setattr(item_table, "fit_layer", lambda _, data, *__: seen.append(data.inputs))
+    compare = layer_fit.compare
+    monkeypatch.setattr(
+        item_table, "compare", lambda m, data: (seen.append(data.inputs), compare(m, data))[1]
+    )
+    target = teacher.targets[0]
+    item_table.fit_operator(recorded[target.name], sizes_of(DENSE, target)[0], 1, 1)
+    fitted, scored = seen[:2]
+    assert len(fitted) + len(scored) == len(recorded[target.name].inputs) and len(fitted) > 200
+    assert not any(torch.equal(a, b) for a in fitted for b in scored[:3])
+
+
 def test_nan_layers_and_layers_that_run_twice_are_refused(network, data):
     broken = Small()
     with torch.no_grad():
