@@ -10,15 +10,16 @@ pytest.importorskip("scipy")
 
 import canvas  # noqa: E402
 from canvas.data import Data  # noqa: E402
-from canvas.fitting import choice, item_table, layer_fit, menu, screen  # noqa: E402
+from canvas.fitting import choice, item_table, menu, screen  # noqa: E402
 from canvas.fitting.budget import parse_budget  # noqa: E402
 from canvas.fitting.candidates import CONTROLS, MIX, SINGLE, propose  # noqa: E402
 from canvas.fitting.divergence import divergence  # noqa: E402
-from canvas.fitting.layer_data import images_within, record  # noqa: E402
 from canvas.fitting.menu import Operator, sizes_of  # noqa: E402
 from canvas.fitting.teacher import Fitted, Teacher  # noqa: E402
 from canvas.nn import controls  # noqa: E402
-from canvas.nn.layer_target import Target  # noqa: E402
+from canvas.nn.layer_target import Target, screening_layer  # noqa: E402
+from canvas.training import layer_fit  # noqa: E402
+from canvas.training.layer_data import images_within, record  # noqa: E402
 
 torch.set_num_threads(1)
 
@@ -153,10 +154,10 @@ def test_rows_are_functions_of_their_arguments(teacher, recorded):
 
 def test_the_error_is_that_of_images_not_fitted_to(teacher, recorded, monkeypatch):
     seen = []
-    monkeypatch.setattr(item_table, "fit_layer", lambda _, data, *__: seen.append(data.inputs))
+    monkeypatch.setattr(layer_fit, "fit_layer", lambda _, data, *__: seen.append(data.inputs))
     compare = layer_fit.compare
     monkeypatch.setattr(
-        item_table, "compare", lambda m, data: (seen.append(data.inputs), compare(m, data))[1]
+        layer_fit, "compare", lambda m, data: (seen.append(data.inputs), compare(m, data))[1]
     )
     target = teacher.targets[0]
     item_table.fit_operator(recorded[target.name], sizes_of(DENSE, target)[0], 1, 1)
@@ -256,7 +257,7 @@ def test_menu_sizes_every_operator_for_its_layer():
 
 
 def test_screening(teacher, recorded):
-    layer = screen.screening_layer(teacher.targets)
+    layer = screening_layer(teacher.targets)
     assert layer.stride == 1 and layer.cin == layer.cout
     found = [screen.screen(teacher.targets, recorded[layer.name], 5, count) for count in (4, 7)]
     assert [f.hash for f in found[0]] == [f.hash for f in found[1]][:4]

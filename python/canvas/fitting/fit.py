@@ -27,20 +27,21 @@ from ..data import Data, as_data
 from ..errors import CanvasError
 from ..nn.fold import fold
 from ..nn.latency import NATIVE, measure
+from ..nn.layer_target import screening_layer
 from ..nn.load_model import check_model
 from ..nn.network import cost
 from ..nn.pack import KernelPack
 from ..options import read_duration
 from ..reporting.progress import say_to_stderr
+from ..training.layer_data import MEMORY, LayerData
 from ..training.train import NotFinite, Training, hits, score
 from .budget import Budget, parse_budget
 from .candidates import CONTROLS, MIX, SINGLE, Proposal, propose
 from .divergence import distillation
 from .item_table import Row, fill, fresh, kept_rows
-from .layer_data import MEMORY, LayerData
 from .menu import CONTROLS as KNOWN
 from .menu import Sized, sizes_of
-from .screen import Screened, screen, screening_layer, survivors
+from .screen import Screened, screen, survivors
 from .teacher import Fitted, Teacher
 
 IMAGES = 3000  # recorded at most

@@ -17,16 +17,14 @@ import torch
 from .. import _core
 from ..errors import CanvasError, one_line
 from ..nn.layer_time import convolution, seconds_of
-from ..training.train import recompute_statistics
+from ..training.layer_data import LayerData
+from ..training.layer_fit import fit_module, take_scale
 from .choice import Item
-from .layer_data import LayerData
-from .layer_fit import BATCH, compare, fit_layer, take_scale
 from .menu import KEEP, Sized
 from .teacher import Fitted, Teacher
 
 NAN = "its outputs are not finite"
 SHORT, LONG = 40, 100  # steps: of every item, of the better half
-HELD_OUT = 256  # recorded images for the error, not for the fit
 
 
 @dataclass(frozen=True)
@@ -93,12 +91,8 @@ def fit_operator(data: LayerData, sized: Sized, steps: int, seed: int) -> tuple[
     target = sized.pack.targets[0]
     torch.manual_seed(seed)
     module = sized.pack.module(sized.pack.module.BINDINGS[0]["cin"], target=target)
-    held_out, seen = data.split(min(HELD_OUT, len(data.inputs) // 4))
-    fit_layer(module, seen, steps, seed)
-    recompute_statistics(module, seen.inputs[: 2 * HELD_OUT].float(), BATCH)
-    error = compare(module, held_out).error
-    bias = take_scale(module, compare(module, seen.split(2 * HELD_OUT)[0]))
-    return Fitted(module.eval(), bias), error
+    error, match = fit_module(module, data, steps, seed)
+    return Fitted(module.eval(), take_scale(module, match)), error
 
 
 def better_half(rows: Sequence[Row]) -> list[Row]:

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 from .. import _core
 from ..errors import CanvasError
-from ..nn.layer_target import Target, targets_text
+from ..nn.layer_target import Target, screening_layer, targets_text
 from ..nn.pack import KernelPack
+from ..training.layer_data import LayerData
 from .item_table import fit_operator
-from .layer_data import LayerData
 from .menu import Operator, Sized, sizes_of
 
 STEPS = 60
@@ -38,16 +38,6 @@ class Screened:
     operator: Operator
     hash: str
     error: float
-
-
-def screening_layer(targets: Sequence[Target]) -> Target:
-    """The layer on which kernels are judged: unstrided, with as many inputs as outputs and
-    windows; of those the one in the middle.  Without any, the layer with the most MACs.
-    """
-    usual = [t for t in targets if t.stride == 1 and t.cin == t.cout and t.kh * t.kw > 1]
-    if usual:
-        return usual[len(usual) // 2]
-    return max(targets, key=lambda target: target.macs)
 
 
 def screen(

@@ -18,9 +18,9 @@ from torch import Tensor, nn
 from ..nn.convert import convert, copied, restore_kept
 from ..nn.layer_target import Target
 from ..nn.placeholder import Placeholder, get_placeholders
+from ..training.layer_data import LayerData, images_within, record
 from ..training.train import recompute_statistics
 from .divergence import divergence, outputs_of
-from .layer_data import LayerData, images_within, record
 
 STATISTICS = 512  # images from which BatchNorm is computed anew
 BATCH = 64

@@ -55,6 +55,16 @@ class Target:
         )
 
 
+def screening_layer(targets: Sequence[Target]) -> Target:
+    """The layer on which kernels are judged: unstrided, with as many inputs as outputs and
+    windows; of those the one in the middle.  Without any, the layer with the most MACs.
+    """
+    usual = [t for t in targets if t.stride == 1 and t.cin == t.cout and t.kh * t.kw > 1]
+    if usual:
+        return usual[len(usual) // 2]
+    return max(targets, key=lambda target: target.macs)
+
+
 def plain_name(path: str, taken: set[str]) -> str:
     """A path in the characters that names of targets may have, different from those taken (it is
     added).
