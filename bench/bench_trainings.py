@@ -1,15 +1,19 @@
 """Short trainings: norms inside kernels, and signals before training beside the final accuracy.
 
     ./dev bench trainings norms [--epochs 3] [--seeds 1]
-    ./dev bench trainings measure FILE [--draws 40] [--epochs 3] [--seed 1] [--solve TEXT]
-    ./dev bench trainings table FILE
+    ./dev bench trainings measure FILE [--draws 24] [--of 96] [--epochs 4] [--seed 1] [--twice 12]
+    ./dev bench trainings table FILE [--record]
 
 The network is resnet8 (width 16) on digits-scattered under macs=0.5x, the recipe that of a search;
 accuracies are on the validation split. `norms` trains kernels with and without norms inside.
-`measure` trains the controls and the first draws that fit and appends one line of JSON for each to
-FILE, so that it continues where it stopped. `table` prints, for each signal, its rank correlation
-with the final accuracy, and what limits learnt from the controls and twelve draws
-(canvas.runner.pretests) reject of the other draws, on average over 2,000 random choices.
+`measure` fits the first draws of a search to one layer of the trained unchanged network
+(canvas.workers.layer_test), chooses some of them at even distances in the order of that error,
+trains these and the controls and appends one line of JSON for each to FILE, so that it continues
+where it stopped; --twice of the draws are trained from a second seed, too. `table` prints, for
+each signal, its rank correlation with the final accuracy, and what it rejects of the draws below
+the median where all of the best quarter are kept; then what limits learnt from the controls and
+twelve draws (canvas.runner.pretests) reject of the other draws, on average over 2,000 random
+choices.
 """
 
 from __future__ import annotations
@@ -30,16 +34,42 @@ import torch
 from canvas import _core
 from canvas.data import load_data
 from canvas.errors import NoSolution
-from canvas.nn.controls import DEPTHWISE_SEPARABLE, grouped, solve_controls
+from canvas.nn.controls import DEPTHWISE_SEPARABLE, budget_controls, solve_controls
 from canvas.nn.network import Recipe, build_network, plan_network
+from canvas.options import read_options
+from canvas.runner.next_item import draw_options
 from canvas.runner.pretests import Limits, Trained, calibrate, judge
-from canvas.training.train import NotFinite, train
+from canvas.training.train import (
+    STATISTICS_BATCHES,
+    NotFinite,
+    recompute_statistics,
+    train,
+)
+from canvas.workers.layer_test import RecordedLayer
 from canvas.workers.worker import initial_signals
 
 BUDGET = "macs=0.5x"
 FIRST = 12  # finds that teach the limits of a search and are not judged
 CHOICES = 2000
+LAYERS = ("trained", "untrained")  # of the unchanged network: what kernels are fitted to
+SECOND_SEED = 501  # as the last rung of a search from seed 1
 Row = dict[str, Any]
+Draw = tuple[float, int, str]  # error, index, pack
+
+# name; 1 where small is good, -1 where large is; what a row of a draw says, None where nothing
+SIGNALS: list[tuple[str, int, Callable[[Row], float | None]]] = [
+    ("gradient spread", 1, lambda row: row["spread"]),
+    ("NASWOT", -1, lambda row: row["naswot"]),
+    ("error at a trained layer", 1, lambda row: row["error, trained"]),
+    ("error at an untrained layer", 1, lambda row: row["error, untrained"]),
+    ("accuracy after one epoch", -1, lambda row: (row["accuracies"] or [0.0])[0]),
+    ("accuracy after two epochs", -1, lambda row: (row["accuracies"] or [0.0])[:2][-1]),
+]
+PARTS = {
+    "spread and NASWOT": ("gradients", "naswot"),
+    "fingerprint": ("fingerprint",),
+    "error at a layer": ("trained",),
+}
 
 
 def task(seed: int) -> tuple[Any, Recipe]:
@@ -121,43 +151,93 @@ def show_norms(words: argparse.Namespace, recorder: harness.Recorder) -> None:
 def measure_all(words: argparse.Namespace) -> None:
     data, recipe = task(words.seed)
     there = {json.loads(line)["name"] for line in lines_of(words.file)}
-    for name, pack in packs(plan_network(recipe).targets, words):
-        if name not in there:
-            row = measure_one(name, pack, recipe, data, words.epochs)
-            with words.file.open("a") as file:
-                file.write(json.dumps(row) + "\n")
-            print(row, flush=True)
+
+    def add(row: Row) -> None:
+        with words.file.open("a") as file:
+            file.write(json.dumps(row) + "\n")
+        print(json.dumps(row), flush=True)
+
+    layers = {
+        name: RecordedLayer(words.file.with_suffix(f".{name}.safetensors"), {}) for name in LAYERS
+    }
+    if "baseline" not in there or not all(layer.path.exists() for layer in layers.values()):
+        start = build_network(recipe)
+        statistics = data.train[0][: STATISTICS_BATCHES * 64]
+        recompute_statistics(start, statistics, 64)
+        layers["untrained"].record(start, recipe.policy, data)
+        network = build_network(recipe)
+        row = measure_one("baseline", None, recipe, data, words.epochs, {}, network)
+        layers["trained"].record(network, recipe.policy, data)
+        if "baseline" not in there:
+            add(row)
+    targets = plan_network(recipe).targets
+    for control in [*solve_controls(targets, "batch"), *budget_controls(targets, BUDGET, "batch")]:
+        if control.pack and control.name not in there:
+            add(measure_one(control.name, control.pack, recipe, data, words.epochs, layers))
+    screened = f"{words.seed} screened"
+    if screened not in there:
+        add({"name": screened, "draws": screen(targets, words, layers["trained"])})
+    found = next(row for row in map(json.loads, lines_of(words.file)) if row["name"] == screened)
+    draws = chosen([(e, i, pack) for e, i, pack in found["draws"]], words.draws)
+    for number, (_, index, pack) in enumerate(draws):
+        if str(index) not in there:
+            row = measure_one(str(index), pack, recipe, data, words.epochs, layers)
+            if number * words.twice // len(draws) != (number + 1) * words.twice // len(draws):
+                row["second"] = train_one(task(SECOND_SEED)[1], pack, data, words.epochs)[0]
+            add(row)
 
 
 def lines_of(file: Path) -> list[str]:
     return file.read_text().splitlines() if file.exists() else []
 
 
-def packs(targets: str, words: argparse.Namespace) -> Iterator[tuple[str, str | None]]:
-    """The unchanged network, the controls, and draws until enough of them fit."""
-    yield "baseline", None
-    norm = "batch" if "norm=batch" in words.solve else "none"
-    for control in [*solve_controls(targets, norm), grouped(targets, BUDGET)]:
-        if control.pack:
-            yield control.name, control.pack
-    found = harness.solved_draws(targets, words.seed, BUDGET, options=words.draw, more=words.solve)
-    for index, _, pack in itertools.islice(found, words.draws):
-        yield str(index), pack
+def screen(targets: str, words: argparse.Namespace, layer: RecordedLayer) -> list[Draw]:
+    """(error, index, pack) of the first draws of a search."""
+    options = draw_options(read_options({"model": "resnet8", "data": "digits-scattered"}))
+    drawn = harness.solved_draws(targets, words.seed, BUDGET, options=options, more="norm=batch")
+    return [
+        (error if (error := layer.error(pack, 1)) is not None else 1.0, index, pack)
+        for index, _, pack in itertools.islice(drawn, words.of)
+    ]
 
 
-def measure_one(name: str, pack: str | None, recipe: Any, data: Any, epochs: int) -> Row:
+def chosen(screened: Sequence[Draw], count: int) -> list[Draw]:
+    """At even distances in the order of the error."""
+    order = sorted(screened)
+    return [order[(2 * i + 1) * len(order) // (2 * count)] for i in range(count)]
+
+
+def measure_one(
+    name: str,
+    pack: str | None,
+    recipe: Recipe,
+    data: Any,
+    epochs: int,
+    layers: dict[str, RecordedLayer],
+    network: Any = None,
+) -> Row:
     signals = initial_signals(recipe, pack, data)
+    for which, layer in layers.items():
+        begun = time.process_time()
+        signals[f"error, {which}"] = layer.error(pack or "", recipe.seed)
+        signals["seconds"][which] = time.process_time() - begun
+    accuracies, failed, seconds = train_one(recipe, pack, data, epochs, network)
+    return {"name": name, "accuracies": accuracies, "failed": failed, "train": seconds, **signals}
+
+
+def train_one(
+    recipe: Recipe, pack: str | None, data: Any, epochs: int, network: Any = None
+) -> tuple[list[float], str, float]:
+    """Accuracy after each epoch, why it failed, processor seconds."""
     begun = time.process_time()
     accuracies: list[float] = []
+    failed = ""
     try:
-        network = build_network(recipe, pack)
         go_on = lambda epoch: accuracies.append(epoch.accuracy) is None  # noqa: E731
-        train(network, data, epochs, recipe.seed, 64, go_on)
-        failed = ""
+        train(network or build_network(recipe, pack), data, epochs, recipe.seed, 64, go_on)
     except NotFinite as error:
         failed = str(error)
-    seconds = time.process_time() - begun
-    return {"name": name, "accuracies": accuracies, "failed": failed, "train": seconds, **signals}
+    return accuracies, failed, time.process_time() - begun
 
 
 # ---- signals: the table -------------------------------------------------------------------------
@@ -165,20 +245,23 @@ def measure_one(name: str, pack: str | None, recipe: Any, data: Any, epochs: int
 
 def table(rows: Sequence[Row], recorder: harness.Recorder) -> None:
     finds = [row for row in rows if row["name"].isdigit()]
-    controls = [row for row in rows if not row["name"].isdigit()]
+    controls = [row for row in rows if "draws" not in row and not row["name"].isdigit()]
     print(f"{len(finds)} draws, {len(controls)} controls")
-    rung = [(row["accuracies"][0] if row["accuracies"] else 0.0, final(row)) for row in finds]
-    signals = {"accuracy after one epoch": rung}
-    for name, key in (("gradient spread", "spread"), ("NASWOT", "naswot")):
-        signals[name] = [(row[key], final(row)) for row in finds if row[key] is not None]
-    for name, pairs in signals.items():
-        print(f"{name}: rho {rho(pairs):+.2f} over {len(pairs)} draws")
-        recorder.add("rank correlation", name, {"rho": (rho(pairs), "")})
+    for name, sign, key in SIGNALS:
+        told = [(sign * value, row) for row in finds if (value := key(row)) is not None]
+        values, spreads = compared(told, weak(controls))
+        print(f"{name}: rho {values['rho'][0]:+.2f} +- {spreads['rho']:.2f} over {len(told)}",
+              *(f"{of} {value:.0f} {unit}" for of, (value, unit) in list(values.items())[1:]),
+              sep="\n  ")  # fmt: skip
+        recorder.add("signals", name, values, spreads)
     print(f"broken: {sum(row['broken'] != '' for row in finds)}")
-    parts = [sum(row["seconds"].values()) for row in rows]
-    trainings = [row["train"] for row in rows]
-    print(f"CPU seconds: {statistics.median(parts):.2f} before, "
-          f"{statistics.median(trainings):.1f} of training")  # fmt: skip
+    for name, keys in PARTS.items():
+        taken = statistics.median(sum(row["seconds"].get(key, 0) for key in keys) for row in finds)
+        print(f"CPU seconds of a kernel, {name}: {taken:.2f}")
+        recorder.add("seconds", name, {"median": (taken, "CPU s")})
+    taken = statistics.median(row["train"] for row in finds)
+    print(f"CPU seconds of a training: {taken:.1f}")
+    recorder.add("seconds", "training", {"median": (taken, "CPU s")})
     for name, teach in (("limits", calibrate), ("without the margin", without_margin)):
         found = shares(finds, controls, teach)
         print(f"{name}:", *(f"rejected of {of}: {share:.0f} %" for of, share in found.items()),
@@ -188,13 +271,46 @@ def table(rows: Sequence[Row], recorder: harness.Recorder) -> None:
     print(f"with the first {FIRST} draws:", *in_order(finds, controls), sep="\n  ")
 
 
+def compared(
+    told: Sequence[tuple[float, Row]], weak: float
+) -> tuple[dict[str, tuple[Any, str]], dict[str, float]]:
+    """Of a signal that is small for good draws: its rank correlation with the accuracy, with the
+    standard deviation over resamples; and where the limit is the worst signal of the best quarter,
+    how many it rejects of those below `weak` and of the worse half.
+    """
+    pairs = [(signal, final(row)) for signal, row in told]
+    source = random.Random(1)
+    again = [rho(source.choices(pairs, k=len(pairs))) for _ in range(CHOICES)]
+    order = sorted(pairs, key=lambda pair: -pair[1])
+    limit = max(signal for signal, _ in order[: max(1, len(order) // 4)])
+    groups = {
+        "rejected below a 1x1": [signal for signal, accuracy in pairs if accuracy < weak],
+        "rejected of the worse half": [signal for signal, _ in order[len(order) // 2 :]],
+    }
+    values: dict[str, tuple[Any, str]] = {"rho": (rho(pairs), "")}
+    for name, signals in groups.items():
+        if signals:
+            share = 100 * statistics.fmean(signal > limit for signal in signals)
+            values[name] = (share, "%")
+    return values, {"rho": statistics.stdev(again)}
+
+
+def weak(controls: Sequence[Row]) -> float:
+    """The accuracy of a 1x1: what is below is not worth its training."""
+    return next((final(row) for row in controls if row["name"] == "1x1"), 0.5)
+
+
 def final(row: Row) -> float:
-    return float(row["accuracies"][-1]) if row["accuracies"] and not row["failed"] else 0.0
+    """After the last epoch, the mean over the seeds."""
+    ends = [curve[-1] for curve in (row["accuracies"], row.get("second")) if curve]
+    return statistics.fmean(ends) if ends and not row["failed"] else 0.0
 
 
 def rho(pairs: Sequence[tuple[float, float]]) -> float:
-    """Spearman's rank correlation."""
+    """Spearman's rank correlation; 0 where one side is constant."""
     first, second = ranks([a for a, _ in pairs]), ranks([b for _, b in pairs])
+    if len(set(first)) < 2 or len(set(second)) < 2:
+        return 0.0
     return statistics.correlation(first, second)
 
 
@@ -263,12 +379,12 @@ def main() -> None:
     parser = harness.parser(__doc__)
     parser.add_argument("what", choices=["norms", "measure", "table"])
     parser.add_argument("file", type=Path, nargs="?", help="of measure and table")
-    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--seeds", type=int, default=1, help="of norms")
-    parser.add_argument("--draws", type=int, default=40)
+    parser.add_argument("--draws", type=int, default=24, help="that are trained")
+    parser.add_argument("--of", type=int, default=96, help="draws that they are chosen from")
+    parser.add_argument("--twice", type=int, default=12, help="draws with a second seed")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--draw", default="primitives=5..12 require=reach", help="draw options")
-    parser.add_argument("--solve", default="", help="options of the solver, such as norm=batch")
     words = parser.parse_args()
     recorder = harness.Recorder("trainings", words.record)
     if words.what == "norms":

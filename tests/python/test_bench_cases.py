@@ -265,7 +265,7 @@ SMALL = {  # arguments of its smallest run; FOLDER is an empty one
     "report": ["--check"],
     "sampling": ["--scale", "--seeds", "2"],
     "search": ["--table", "--out", "FOLDER"],
-    "trainings": ["measure", "FOLDER/rows.jsonl", "--draws", "0", "--epochs", "1"],
+    "trainings": ["measure", "FOLDER/x.jsonl", "--draws", "1", "--of", "1", "--epochs", "1"],
     "tune": ["mean 7x13", "--group", "rows", "--seconds", "1", "--rounds", "1"],
     "versions": [str(CANVAS), str(CANVAS), "--only", "long"],
     "winograd": ["512@7", "--rounds", "1", "--batch", "1"],

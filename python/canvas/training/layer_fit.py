@@ -55,9 +55,7 @@ def fit_layer(module: nn.Module, data: LayerData, steps: int, seed: int) -> floa
     return loss
 
 
-def fit_module(
-    module: nn.Module, data: LayerData, steps: int, seed: int
-) -> tuple[float, Match]:
+def fit_module(module: nn.Module, data: LayerData, steps: int, seed: int) -> tuple[float, Match]:
     """`fit_layer` on a part of the recorded images, then new statistics of BatchNorm: the error on
     the images that the fit did not see, and how the module compares on some that it saw.
     """
