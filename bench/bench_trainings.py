@@ -10,10 +10,8 @@ accuracies are on the validation split. `norms` trains kernels with and without 
 (canvas.workers.layer_test), chooses some of them at even distances in the order of that error,
 trains these and the controls and appends one line of JSON for each to FILE, so that it continues
 where it stopped; --twice of the draws are trained from a second seed, too. `table` prints, for
-each signal, its rank correlation with the final accuracy, and what it rejects of the draws below
-the median where all of the best quarter are kept; then what limits learnt from the controls and
-twelve draws (canvas.runner.pretests) reject of the other draws, on average over 2,000 random
-choices.
+each signal, its rank correlation with the final accuracy, and what it rejects of poor draws where
+the limit is the worst of the best quarter; then what a search rejects (canvas.runner.pretests).
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ import json
 import random
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +36,7 @@ from canvas.nn.controls import DEPTHWISE_SEPARABLE, budget_controls, solve_contr
 from canvas.nn.network import Recipe, build_network, plan_network
 from canvas.options import read_options
 from canvas.runner.next_item import draw_options
-from canvas.runner.pretests import Limits, Trained, calibrate, judge
+from canvas.runner.pretests import judge
 from canvas.training.train import (
     STATISTICS_BATCHES,
     NotFinite,
@@ -49,7 +47,6 @@ from canvas.workers.layer_test import RecordedLayer
 from canvas.workers.worker import initial_signals
 
 BUDGET = "macs=0.5x"
-FIRST = 12  # finds that teach the limits of a search and are not judged
 CHOICES = 2000
 LAYERS = ("trained", "untrained")  # of the unchanged network: what kernels are fitted to
 SECOND_SEED = 501  # as the last rung of a search from seed 1
@@ -58,15 +55,13 @@ Draw = tuple[float, int, str]  # error, index, pack
 
 # name; 1 where small is good, -1 where large is; what a row of a draw says, None where nothing
 SIGNALS: list[tuple[str, int, Callable[[Row], float | None]]] = [
-    ("gradient spread", 1, lambda row: row["spread"]),
-    ("NASWOT", -1, lambda row: row["naswot"]),
     ("error at a trained layer", 1, lambda row: row["error, trained"]),
     ("error at an untrained layer", 1, lambda row: row["error, untrained"]),
     ("accuracy after one epoch", -1, lambda row: (row["accuracies"] or [0.0])[0]),
     ("accuracy after two epochs", -1, lambda row: (row["accuracies"] or [0.0])[:2][-1]),
 ]
 PARTS = {
-    "spread and NASWOT": ("gradients", "naswot"),
+    "first step": ("gradients",),
     "fingerprint": ("fingerprint",),
     "error at a layer": ("trained",),
 }
@@ -150,7 +145,7 @@ def show_norms(words: argparse.Namespace, recorder: harness.Recorder) -> None:
 
 def measure_all(words: argparse.Namespace) -> None:
     data, recipe = task(words.seed)
-    there = {json.loads(line)["name"] for line in lines_of(words.file)}
+    there = {row["name"] for row in rows_of(words.file)}
 
     def add(row: Row) -> None:
         with words.file.open("a") as file:
@@ -177,14 +172,36 @@ def measure_all(words: argparse.Namespace) -> None:
     screened = f"{words.seed} screened"
     if screened not in there:
         add({"name": screened, "draws": screen(targets, words, layers["trained"])})
-    found = next(row for row in map(json.loads, lines_of(words.file)) if row["name"] == screened)
+    found = next(row for row in rows_of(words.file) if row["name"] == screened)
     draws = chosen([(e, i, pack) for e, i, pack in found["draws"]], words.draws)
-    for number, (_, index, pack) in enumerate(draws):
+    again = [draw for i, draw in enumerate(draws) if spread_out(i, words.twice, len(draws))]
+    for _, index, pack in mixed(draws):
         if str(index) not in there:
-            row = measure_one(str(index), pack, recipe, data, words.epochs, layers)
-            if number * words.twice // len(draws) != (number + 1) * words.twice // len(draws):
-                row["second"] = train_one(task(SECOND_SEED)[1], pack, data, words.epochs)[0]
-            add(row)
+            add(measure_one(str(index), pack, recipe, data, words.epochs, layers))
+    twice = {row["name"] for row in rows_of(words.file) if "second" in row}
+    for _, index, pack in mixed(again):
+        if str(index) not in twice:
+            second = train_one(task(SECOND_SEED)[1], pack, data, words.epochs)[0]
+            add({"name": str(index), "second": second})
+
+
+def spread_out(i: int, some: int, of: int) -> bool:
+    """Whether number i is one of `some` at even distances among `of`."""
+    return i * some // of != (i + 1) * some // of
+
+
+def mixed(draws: Sequence[Draw]) -> list[Draw]:
+    """In steps of a third, so that what is there when it is stopped is spread over the order."""
+    return [draw for start in range(3) for draw in draws[start::3]]
+
+
+def rows_of(file: Path) -> list[Row]:
+    """The rows by name; later lines add to earlier ones."""
+    rows: dict[str, Row] = {}
+    for line in lines_of(file):
+        row = json.loads(line)
+        rows[row["name"]] = rows.get(row["name"], {}) | row
+    return list(rows.values())
 
 
 def lines_of(file: Path) -> list[str]:
@@ -262,13 +279,23 @@ def table(rows: Sequence[Row], recorder: harness.Recorder) -> None:
     taken = statistics.median(row["train"] for row in finds)
     print(f"CPU seconds of a training: {taken:.1f}")
     recorder.add("seconds", "training", {"median": (taken, "CPU s")})
-    for name, teach in (("limits", calibrate), ("without the margin", without_margin)):
-        found = shares(finds, controls, teach)
-        print(f"{name}:", *(f"rejected of {of}: {share:.0f} %" for of, share in found.items()),
-              sep="\n  ")  # fmt: skip
-        values = {f"of {of}": (share, "%") for of, share in found.items()}
-        recorder.add("rejected", name, values)
-    print(f"with the first {FIRST} draws:", *in_order(finds, controls), sep="\n  ")
+    order = sorted(finds, key=final)
+    groups = {
+        "all": finds,
+        "the best quarter": order[-max(1, len(finds) // 4) :],
+        "the better half": order[len(finds) // 2 :],
+        "the worse half": order[: len(finds) // 2],
+        "those below a 1x1": [row for row in finds if final(row) < weak(controls)],
+    }
+    for name, group in groups.items():
+        if group:
+            share = 100 * statistics.fmean(map(rejected, group))
+            print(f"a search rejects of {name}: {share:.0f} %")
+            recorder.add("rejected", name, {"share": (share, "%")})
+
+
+def rejected(row: Row) -> bool:
+    return not judge(row["error, trained"], None, row["broken"], {})[0]
 
 
 def compared(
@@ -321,57 +348,6 @@ def ranks(values: Sequence[float]) -> list[float]:
     ]
 
 
-def without_margin(trained: Sequence[Trained]) -> Limits:
-    """The worst of the better half alone."""
-    middle = statistics.median(one.accuracy for one in trained)
-    good = [one for one in trained if one.accuracy >= middle]
-    return Limits(
-        max(one.spread for one in good if one.spread is not None),
-        min(one.naswot for one in good if one.naswot is not None),
-    )
-
-
-def shares(
-    finds: Sequence[Row],
-    controls: Sequence[Row],
-    teach: Callable[[Sequence[Trained]], Limits],
-) -> dict[str, float]:
-    """Percent rejected of the draws that did not teach the limits, on average over the choices."""
-    order = sorted(finds, key=final)
-    groups = {
-        "all": finds,
-        "the best fifth": order[-max(1, len(finds) // 5) :],
-        "the better half": order[len(finds) // 2 :],
-        "those below 50 %": [row for row in finds if final(row) < 0.5],
-    }
-    source = random.Random(1)
-    counts = {name: [0, 0] for name in groups}
-    for _ in range(CHOICES):
-        first = source.sample(range(len(finds)), FIRST)
-        limits = teach([trained(row) for row in [*controls, *(finds[i] for i in first)]])
-        for row in (row for i, row in enumerate(finds) if i not in first):
-            words = (row["spread"], row["naswot"], None, row["broken"], limits, {})
-            rejected = not judge(*words)[0]
-            for name, group in groups.items():
-                if row in group:
-                    counts[name][0] += rejected
-                    counts[name][1] += 1
-    return {name: 100 * rejected / max(1, total) for name, (rejected, total) in counts.items()}
-
-
-def in_order(finds: Sequence[Row], controls: Sequence[Row]) -> Iterator[str]:
-    """The limits that the first draws teach, and their verdict on each of the others."""
-    limits = calibrate([trained(row) for row in [*controls, *finds[:FIRST]]])
-    yield f"{limits}"
-    for row in finds[FIRST:]:
-        passes, reason = judge(row["spread"], row["naswot"], None, row["broken"], limits, {})
-        yield f"{row['name']}: {100 * final(row):.1f} %, {'passes' if passes else reason}"
-
-
-def trained(row: Row) -> Trained:
-    return Trained(row["spread"], row["naswot"], final(row))
-
-
 # ---- the command --------------------------------------------------------------------------------
 
 
@@ -394,7 +370,7 @@ def main() -> None:
     elif words.what == "measure":
         measure_all(words)
     else:
-        table([json.loads(line) for line in words.file.read_text().splitlines()], recorder)
+        table(rows_of(words.file), recorder)
 
 
 if __name__ == "__main__":

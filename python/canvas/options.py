@@ -381,7 +381,8 @@ OPTIONS = (
         "yes",
         True,
         "yes|no",
-        "yes: measure every network before it is trained (docs/search.md)",
+        "yes: before training, fit each kernel to one layer of the trained unchanged network and "
+        "reject poor kernels, and duplicates (docs/search.md)",
     ),
     Option(
         "lag",

@@ -2,15 +2,13 @@
 
 import math
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
 
 from canvas import _core
-from canvas.nn import initial_signals
-from canvas.nn.initial_signals import Signals, fingerprint, measure, naswot, spread, weights_of
+from canvas.nn.initial_signals import Signals, fingerprint, measure, weights_of
 from canvas.nn.layer_target import Target, targets_text
 from canvas.nn.pack import KernelPack
 from canvas.nn.placeholder import Placeholder, get_placeholders, replace
@@ -128,7 +126,7 @@ def test_a_fingerprint_does_not_depend_on_where_weights_start():
     for parameter in models[1].layers.parameters():
         nn.init.normal_(parameter, std=3)
     first, second = (found(model) for model in models)
-    assert first.fingerprint == second.fingerprint and first.spread != second.spread
+    assert first.fingerprint and first.fingerprint == second.fingerprint
 
 
 def test_weights_of_one_shape_are_told_apart():
@@ -152,34 +150,9 @@ def test_a_function_without_finite_numbers_has_no_fingerprint():
 # ---- gradients ----------------------------------------------------------------------------------
 
 
-def test_the_spread_is_that_of_the_gradients_of_the_first_step():
-    model, (images, labels) = network(TWO), batch()
-    F.cross_entropy(model.train()(images), labels).backward()
-    norms = [
-        np.linalg.norm([np.linalg.norm(w.grad.numpy()) for w in layer.kernel.parameters()])
-        for layer in model.layers
-    ]
-    again = network(TWO)
-    assert found(again).spread == pytest.approx(abs(math.log10(norms[0] / norms[1])), rel=1e-5)
-
-
 def test_norms_and_biases_are_no_weights():
     convolution = nn.Conv2d(2, 3, 1)
     assert weights_of(nn.Sequential(convolution, nn.BatchNorm2d(3))) == [convolution.weight]
-
-
-@pytest.mark.parametrize(
-    ("norms", "expected"),
-    [([1.0, 10.0], 1.0), ([10.0, 1.0, 5.0], 1.0), ([2.0, 2.0], 0.0), ([3.0], None), ([], None)],
-)
-def test_spread(norms, expected):
-    assert spread(norms) == expected
-
-
-def test_a_layer_that_vanishes_is_seen_in_the_spread():
-    plain, faint = network(FC), network(FC)
-    faint.norms[1].weight.data.fill_(1e-5)
-    assert found(faint).spread > found(plain).spread + 2
 
 
 def silent(model):
@@ -207,57 +180,13 @@ def test_what_cannot_be_trained_is_said_in_a_sentence(spoil, broken):
     model = network(FC)
     spoil(model)
     signals = found(model)
-    assert signals.broken == broken and signals.fingerprint is signals.spread is None
+    assert signals.broken == broken and signals.fingerprint is None
 
 
-def test_layers_without_weights_have_no_spread():
+def test_layers_without_weights_are_not_broken():
     signals = found(network(kernel("out a")))
-    assert signals.spread is None and signals.fingerprint and not signals.broken
-
-
-# ---- activations --------------------------------------------------------------------------------
-
-
-def naswot_by_numpy(codes):
-    """The paper's definition, one pair at a time."""
-    count = len(codes[0])
-    flat = np.concatenate([code.reshape(count, -1).numpy() for code in codes], axis=1)
-    both = [[np.sum(flat[i] == flat[j]) for j in range(count)] for i in range(count)]
-    return np.log(np.linalg.det(np.array(both, float)))
-
-
-def test_naswot_is_the_papers():
-    random = torch.Generator().manual_seed(5)
-    codes = [torch.rand(6, 4, 3, generator=random) > 0.5, torch.rand(6, 7, generator=random) > 0.5]
-    assert naswot(codes) == pytest.approx(naswot_by_numpy(codes))
-    codes[0][1], codes[1][1] = codes[0][0], codes[1][0]  # two images look alike
-    assert naswot(codes) == 0
-    assert naswot([]) is None
-
-
-@pytest.mark.parametrize("inplace", [False, True])
-def test_the_networks_own_activations_count_those_of_kernels_do_not(inplace, monkeypatch):
-    seen = []
-    monkeypatch.setattr(
-        initial_signals, "naswot", lambda codes: seen.append(codes) or naswot(codes)
-    )
-    model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.Sequential(nn.ReLU(), nn.Conv2d(4, 4, 1)),
-                          nn.ReLU(inplace), nn.GELU(), nn.Flatten(), nn.Linear(64, 3))  # fmt: skip
-    images, labels = batch()
-    with torch.no_grad():
-        before = model[1](model[0](images))
-    measure(model, images, labels, [model[1]])
-    assert [code.shape for code in seen[0]] == 2 * [before.shape]
-    assert torch.equal(seen[0][0], before > 0)
-
-
-def test_nothing_stays_hooked():
-    model = network(FC)
-    found(model)
-    assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
+    assert signals.fingerprint and not signals.broken
 
 
 def test_signals_are_told_as_json():
-    assert Signals(1.0, 2.0, "f").to_json() == {
-        "spread": 1.0, "naswot": 2.0, "fingerprint": "f", "broken": "", "seconds": {}
-    }  # fmt: skip
+    assert Signals("f").to_json() == {"fingerprint": "f", "broken": "", "seconds": {}}

@@ -142,10 +142,10 @@ class Pool:
             known = share < 0.8  # else there is no code for a layer
             yield {"event": "layers", "share": share if known else None, "missing": "no code"}
         if words.get("signals"):
-            naswot = None if words["pack"] is None else 1000 * self.worth(words["pack"])
+            assert ("layer" in words) == (words["pack"] != "control's pack")
+            error = None if words["pack"] is None else 1 - self.worth(words["pack"])
             print_ = str(self.worth(words["pack"] or ""))[:4]
-            yield {"event": "signals", "spread": 0.0, "naswot": naswot, "fingerprint": print_,
-                   "broken": ""}  # fmt: skip
+            yield {"event": "signals", "error": error, "fingerprint": print_, "broken": ""}
         for number in range(words["until"]):
             top = self.worth(words["pack"] or "") + words["recipe"]["seed"] / 10**5
             accuracy = top * (number + 1) / words["epochs"]
@@ -219,7 +219,7 @@ def test_pretests_reject_the_same_whatever_the_workers(tmp_path):
     expected = run_search(tmp_path / "one", Pool(1, 0), trials=20)
     rejected = [row for row in expected[1] if row[1] == "rejected"]
     reasons = {row[2].split()[0] for row in rejected}
-    assert reasons == {"NASWOT", "the"}  # the same function as another
+    assert reasons == {"error", "the"}  # the same function as another
     tried = [row for row in expected[1] if row[0].isdigit() and row[1] != "rejected"]
     assert len(tried) == 20
     assert run_search(tmp_path / "four", Pool(4, 3), trials=20) == expected

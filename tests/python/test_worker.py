@@ -128,7 +128,7 @@ def test_signals_are_told_and_judged_before_the_first_epoch(job):
     job["signals"] = True
     told = run(job, True, True, True)
     assert [m["event"] for m in told] == ["built", "signals", "epoch", "epoch", "done"]
-    assert set(told[1]) >= {"spread", "naswot", "fingerprint", "broken", "missing", "seconds"}
+    assert set(told[1]) >= {"error", "fingerprint", "broken", "missing", "seconds"}
     assert [m["event"] for m in run(job, False)] == ["built", "signals", "stopped"]
     assert [m["event"] for m in run(job)] == ["built", "signals", "stopped"]
 
@@ -147,13 +147,13 @@ def test_signals_do_not_move_the_training_that_follows(job):
 def test_signals_of_the_unchanged_network_are_those_of_the_layers_that_kernels_replace(job):
     job["recipe"]["model"] = "worker_models:convolutions"
     signals = run({**job, "signals": True}, False)[1]
-    assert signals["spread"] > 0 and signals["naswot"] > 0 and signals["missing"] == ""
+    assert signals["fingerprint"] and signals["broken"] == signals["missing"] == ""
 
 
 def test_where_nothing_can_be_told_the_training_says_what_is_wrong(job):
     job["recipe"]["model"] = "worker_models:odd_behind"
     told = run({**job, "signals": True}, True)
-    assert told[1]["missing"] == "odd" and told[1]["spread"] is None
+    assert told[1]["missing"] == "odd" and told[1]["fingerprint"] is None
     assert told[2]["event"] == "failed" and "odd" in told[2]["reason"]
 
 

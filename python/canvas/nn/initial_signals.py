@@ -1,16 +1,11 @@
-"""What a network tells before it is trained: a fingerprint of its function, two signals.
+"""What a network tells before it is trained: whether it can be, and a fingerprint of its function.
 
-    spread        log10(largest / smallest) of the gradient norms of the replaced layers: where it
-                  is large, some layers will not learn while others jump
-    naswot        log-determinant of the kernel that counts, for each pair of images, the network's
-                  own activations on which both are on or both off (Mellor et al., 2021, "Neural
-                  architecture search without training"): images that look alike to a network at
-                  its start are hard to tell apart later
+    broken        why no training can begin: a loss that is not finite, a layer without gradient
     fingerprint   equal for kernels that are the same function of their weights, however written
 
-The first two are taken of the network as its training begins: train mode, its norms, its weights,
-its first batch, its loss.  The fingerprint is taken with other weights, since what it compares is
-the function and not where it starts:
+The first is taken of the network as its training begins: train mode, its norms, its weights, its
+first batch, its loss.  The fingerprint is taken with other weights, since what it compares is the
+function and not where it starts:
 
 - Weights are matched by shape, not by name or place in the text.  First all weights of one shape
   in a layer get the same values; the norm of each one's gradient then tells its role whatever
@@ -36,41 +31,21 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.utils._python_dispatch import TorchDispatchMode
 
 FINGERPRINT_IMAGES = 16
 DIGITS = 8  # of a fingerprint's numbers in float64 ...
 DIGITS_SINGLE = 4  # ... and in float32, for a network that computes in nothing else
 SEED = 20  # of the weights that a fingerprint is taken with
 
-ACTIVATIONS = (
-    torch.ops.aten.relu,
-    torch.ops.aten.relu_,
-    torch.ops.aten.leaky_relu,
-    torch.ops.aten.leaky_relu_,
-    torch.ops.aten.elu,
-    torch.ops.aten.elu_,
-    torch.ops.aten.hardtanh,
-    torch.ops.aten.hardtanh_,
-    torch.ops.aten.hardswish,
-    torch.ops.aten.hardswish_,
-    torch.ops.aten.gelu,
-    torch.ops.aten.gelu_,
-    torch.ops.aten.silu,
-    torch.ops.aten.silu_,
-)
-
 
 @dataclass(frozen=True)
 class Signals:
-    """What `measure` found.  None: it cannot be said, as the spread of layers without weights.
+    """What `measure` found.  `fingerprint` is None where it cannot be said.
 
     `broken` says in one sentence why the network cannot be trained as it is, "" where it can.
     `seconds` is the processor time that each took.
     """
 
-    spread: float | None = None
-    naswot: float | None = None
     fingerprint: str | None = None
     broken: str = ""
     seconds: dict[str, float] = field(default_factory=dict, compare=False)
@@ -89,16 +64,14 @@ def measure(
     network.train()
     seconds: dict[str, float] = {}
     with _timed(seconds, "gradients"):
-        loss, norms, codes = _first_step(network, images, labels, replaced)
+        loss, norms = _first_step(network, images, labels, replaced)
     broken = _broken(loss, norms)
     if broken:
         return Signals(broken=broken, seconds=seconds)
-    with _timed(seconds, "naswot"):
-        score = naswot(codes)
     with _timed(seconds, "fingerprint"):
         few = slice(FINGERPRINT_IMAGES)
         print_ = fingerprint(network, images[few], labels[few], replaced)
-    return Signals(spread(norms), score, print_, "", seconds)
+    return Signals(print_, "", seconds)
 
 
 @contextmanager
@@ -110,51 +83,13 @@ def _timed(seconds: dict[str, float], name: str) -> Iterator[None]:
 
 def _first_step(
     network: nn.Module, images: Tensor, labels: Tensor, replaced: Sequence[nn.Module]
-) -> tuple[float, list[float], list[Tensor]]:
-    """The loss, the gradient norm of each replaced layer that has weights, the activations' signs
-    outside of the replaced layers, [N, ...] each.
-    """
-    with _Signs(replaced) as seen:
-        output = network(images)
-    loss = F.cross_entropy(output, labels)
+) -> tuple[float, list[float]]:
+    """The loss, and the gradient norm of each replaced layer that has weights."""
+    loss = F.cross_entropy(network(images), labels)
     if not math.isfinite(loss.item()):
-        return loss.item(), [], []
+        return loss.item(), []
     loss.backward()
-    norms = [_norm(weights) for layer in replaced if (weights := weights_of(layer))]
-    return loss.item(), norms, [code for code in seen.codes if len(code) == len(images)]
-
-
-class _Signs(TorchDispatchMode):
-    """While it is entered, the sign of what every activation function is given outside of the
-    `layers`, module or function alike.
-
-    Inside they do not count: kernels would be compared by how many they have.
-    """
-
-    def __init__(self, layers: Sequence[nn.Module]) -> None:
-        super().__init__()
-        self.codes: list[Tensor] = []
-        self.inside = 0
-        self.hooks = [layer.register_forward_pre_hook(self._enter) for layer in layers]
-        self.hooks += [layer.register_forward_hook(self._leave) for layer in layers]
-
-    def __exit__(self, *error: Any) -> None:
-        for hook in self.hooks:
-            hook.remove()
-        super().__exit__(*error)
-
-    def _enter(self, layer: nn.Module, inputs: Any) -> None:
-        self.inside += 1
-
-    def _leave(self, layer: nn.Module, inputs: Any, output: Any) -> None:
-        self.inside -= 1
-
-    def __torch_dispatch__(
-        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
-        if function.overloadpacket in ACTIVATIONS and not self.inside:
-            self.codes.append(args[0] > 0)
-        return function(*args, **(kwargs or {}))
+    return loss.item(), [_norm(weights) for layer in replaced if (weights := weights_of(layer))]
 
 
 def weights_of(layer: nn.Module) -> list[nn.Parameter]:
@@ -178,25 +113,6 @@ def _broken(loss: float, norms: Sequence[float]) -> str:
     if dead:
         return f"no gradient reaches {dead} of {len(norms)} layers at the first step"
     return ""
-
-
-def spread(norms: Sequence[float]) -> float | None:
-    """log10(largest / smallest) of positive numbers; None for fewer than two."""
-    return math.log10(max(norms) / min(norms)) if len(norms) > 1 else None
-
-
-def naswot(codes: Sequence[Tensor]) -> float | None:
-    """log |K|, where K[i][j] counts the activations that are equal for images i and j; `codes` are
-    booleans [N, ...].  None without any.
-
-    K is a matrix of whole numbers and has no negative eigenvalue: its determinant is 0 or at least
-    1.  0, where two images cannot be told apart, is taken as 1.
-    """
-    if not codes:
-        return None
-    signs = torch.cat([code.flatten(1) for code in codes], dim=1).double()
-    both = signs @ signs.T + (1 - signs) @ (1 - signs).T
-    return max(0.0, float(torch.linalg.slogdet(both).logabsdet))
 
 
 # ---- the fingerprint ----------------------------------------------------------------------------

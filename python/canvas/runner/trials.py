@@ -28,6 +28,7 @@ from ..study import (
     forget_kept,
     keeps,
     kept_file,
+    layer_file,
     remove_kept,
 )
 from ..workers.pool import Message, Pool
@@ -124,6 +125,11 @@ class Trials:
                 f"'{self.study.folder / KEPT}' is no folder of the study, no training is kept "
                 "there: each goes on from its start"
             )
+        if self._has_no_layer():
+            self.display.line(
+                f"'{layer_file(self.study.folder)}' is not there: finds are trained without a "
+                "test at a layer"
+            )
         while True:
             while pool.has_room() and (id := self._next()) is not None:
                 self._start(pool, id)
@@ -134,6 +140,12 @@ class Trials:
             self._judge(pool)
             self._stop_late(pool)
         self._settle()
+
+    def _has_no_layer(self) -> bool:
+        """Whether the unchanged network was trained without leaving what finds are tested at."""
+        trained = self.run.baseline_seconds() is not None
+        wanted = self.options["pretests"] == "yes" and trained
+        return wanted and not layer_file(self.study.folder).is_file()
 
     # ---- what comes next ----------------------------------------------------------------------
 
@@ -201,6 +213,8 @@ class Trials:
             words |= {"seed": second_seed(self.options["seed"]), "check": False}
         elif candidate.rung < FIRST:
             words["signals"] = self.options["pretests"] == "yes"
+            if words["signals"] and candidate.kind != "control":
+                words["layer"] = str(layer_file(self.study.folder))
             if candidate.kind == "find" and latency_limit(self.options) is not None:
                 batch = self.options["latency_batch"]
                 words["layers"] = {"targets": self.run.plan.targets, "batch": batch}
@@ -267,6 +281,8 @@ class Trials:
         elif event == "done":
             if not course.begun or course.next != course.until:
                 raise ValueError("done before the last epoch")
+            if reason := message.get("unrecorded"):
+                self.display.line(f"finds are trained without a test at a layer: {reason}")
             self._reached(id, course)
         elif event == "failed":
             reason = f"{message['kind']}: {message['reason']}"
@@ -288,8 +304,10 @@ class Trials:
 
     def _measured(self, pool: Pool, id: int, message: Message) -> None:
         """What the network told before its training decides whether it is trained."""
-        signals = {name: message[name] for name in ("spread", "naswot", "fingerprint", "broken")}
-        self.study.measured(id, *list(signals.values())[:3])
+        signals = {name: message[name] for name in ("error", "fingerprint", "broken")}
+        if not 0 <= (signals["error"] or 0) <= 1:
+            raise ValueError(f"error {signals['error']}")
+        self.study.measured(id, signals["fingerprint"])
         go, reason = verdict(self.run, self.study.candidate(id), signals)
         pool.answer(id, go)
         if not go:

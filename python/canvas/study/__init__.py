@@ -5,7 +5,7 @@ tables, what is checked first, the file, what is read, what is written
 """
 
 from .model_record import other_network
-from .outputs import FILE, FIND_FILES, KEPT, forget_kept, keeps, kept_file, remove_kept
+from .outputs import FILE, FIND_FILES, KEPT, forget_kept, keeps, kept_file, layer_file, remove_kept
 from .queries import final_epochs
 from .records import Study
 from .rows import ENDED, FIRST, SECOND, TRIED, WHOLE, Audited, Candidate, Final, Item, Timing
@@ -32,6 +32,7 @@ __all__ = [
     "forget_kept",
     "keeps",
     "kept_file",
+    "layer_file",
     "other_network",
     "remove_kept",
     "writing",

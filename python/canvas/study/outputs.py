@@ -14,6 +14,7 @@ from ..files import remove_files, remove_left
 
 FILE = "study.db"
 KEPT = "rungs"  # the folder of trainings that were left off at their first rung
+LAYER = "layer.safetensors"  # what a layer of the trained unchanged network sees and makes
 SPLITS = ("train", "validation", "test")
 IMAGES = "images"
 IMAGE_FILES = (  # data/stored.py writes them
@@ -37,12 +38,17 @@ def remove_outputs(folder: Path, finds: Sequence[str]) -> None:
     remove_left(folder, names)
     remove_kept(folder, finds)
     remove_files(folder / IMAGES, IMAGE_FILES)
-    remove_files(folder, ("pareto.csv", FILE, f"{FILE}-wal", f"{FILE}-shm"))
+    remove_files(folder, ("pareto.csv", LAYER, FILE, f"{FILE}-wal", f"{FILE}-shm"))
 
 
 def kept_file(folder: Path, name: str) -> Path:
     """Where the training of find `name` is kept while it may go on."""
     return folder / KEPT / f"{name}.safetensors"
+
+
+def layer_file(folder: Path) -> Path:
+    """Where a layer of the trained unchanged network is recorded, to which kernels are fitted."""
+    return folder / LAYER
 
 
 def keeps(folder: Path) -> bool:

@@ -122,14 +122,11 @@ class Trainings(Queries):
                 (macs, params, memory_format, id),
             )
 
-    def measured(
-        self, id: int, spread: float | None, naswot: float | None, fingerprint: str | None
-    ) -> None:
+    def measured(self, id: int, fingerprint: str | None) -> None:
         """What the network told before its training."""
         with self._transaction():
             self.database.execute(
-                "UPDATE network SET spread = ?, naswot = ?, fingerprint = ? WHERE id = ?",
-                (spread, naswot, fingerprint, id),
+                "UPDATE network SET fingerprint = ? WHERE id = ?", (fingerprint, id)
             )
 
     def settle(self, reasons: Mapping[int, str]) -> None:

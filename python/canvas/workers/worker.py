@@ -39,9 +39,12 @@ from .pool import LOST_DATA
 from .scratch import import_without_blanks
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from ..data import Mapped
     from ..nn.network import Recipe
     from ..training.kept import Kept
+    from .layer_test import RecordedLayer
 
 PR_SET_PDEATHSIG = 1
 OUT_OF_MEMORY_SCORE = "500"  # between 0, as the driver, and 1000, before everything else
@@ -166,7 +169,7 @@ def accuracy(job: Job, tell: Tell, answers: TextIO) -> None:
             tell("stopped")
             return
     if job.get("signals"):
-        tell("signals", **initial_signals(recipe, job["pack"], data))
+        tell("signals", **initial_signals(recipe, job["pack"], data, recorded_layer(job)))
         if not verdict(answers):
             tell("stopped")
             return
@@ -187,18 +190,41 @@ def accuracy(job: Job, tell: Tell, answers: TextIO) -> None:
     until, kept = job.get("until") or job["epochs"], kept_training(job)
     size = job["batch_size"]
     last = bool(job["score_last"])
-    right = None
+    right, unrecorded = None, ""
     with whole(data):
         curve = train(network, data, job["epochs"], recipe.seed, size, go_on, until, kept, last)
         ended = curve[-1].number + 1 >= until
         if ended and job["test"]:
             right = hits(network, data.test).numpy()
+        if ended and job["pack"] is None and (layer := recorded_layer(job)) is not None:
+            unrecorded = record(layer, network, recipe.policy, data)
     if not ended:
         tell("stopped")
     elif right is not None:
         tell("done", hits=np.packbits(right).tobytes().hex())  # the first image in the highest bit
     else:
-        tell("done")
+        tell("done", unrecorded=unrecorded)
+
+
+def recorded_layer(job: Job) -> RecordedLayer | None:
+    """The layer of the trained unchanged network that kernels are fitted to, if the job names its
+    file.
+    """
+    from .layer_test import RecordedLayer
+
+    if not job.get("layer"):
+        return None
+    facts = {name: job[name] for name in ("recipe", "epochs", "batch_size")}
+    return RecordedLayer(Path(job["layer"]), {**facts, "images": job["images"]["seal"]})
+
+
+def record(layer: RecordedLayer, network: nn.Module, policy: str, data: Mapped) -> str:
+    """Record the layer of the unchanged network, or return why it cannot be."""
+    try:
+        layer.record(network, policy, data)
+    except (CanvasError, OSError, RuntimeError) as error:
+        return one_line(error)
+    return ""
 
 
 def kept_training(job: Job) -> Kept | None:
@@ -233,10 +259,12 @@ def faster_format(recipe: Recipe, pack: str | None, data: Mapped, batch_size: in
         return faster(lambda: build_network(recipe, pack), images, labels)
 
 
-def initial_signals(recipe: Recipe, pack: str | None, data: Mapped) -> Job:
-    """What a second network of the same words tells before training; the one that is trained, and
-    the random numbers it takes, are not touched.  `missing` says why nothing can be told: what
-    cannot be trained either fails when it is.
+def initial_signals(
+    recipe: Recipe, pack: str | None, data: Mapped, layer: RecordedLayer | None = None
+) -> Job:
+    """What a second network of the same words tells before training, and the error of its kernel
+    at `layer`; the one that is trained, and the random numbers it takes, are not touched.
+    `missing` says why nothing can be told: what cannot be trained either fails when it is.
     """
     import torch
 
@@ -254,9 +282,13 @@ def initial_signals(recipe: Recipe, pack: str | None, data: Mapped) -> Job:
                 network = convert(network, example, policy=recipe.policy, inplace=True).model
             replaced = [child for child in network.modules() if isinstance(child, Placeholder)]
             images, labels = first_batch(data, recipe.seed, SIGNAL_IMAGES)
-            return {**measure(network, images, labels, replaced).to_json(), "missing": ""}
+            signals = measure(network, images, labels, replaced)
+            error = None
+            if pack is not None and layer is not None and not signals.broken:
+                error = layer.error(pack, recipe.seed)
+            return {**signals.to_json(), "error": error, "missing": ""}
         except Exception as error:
-            return {**Signals().to_json(), "missing": one_line(error)}
+            return {**Signals().to_json(), "error": None, "missing": one_line(error)}
 
 
 def map_images(folder: str, seal: str, splits: Sequence[str]) -> Mapped:
