@@ -1,4 +1,4 @@
-"""A study: everything that a search did, in one SQLite file; only this package speaks SQL.
+"""A study: all that a search or a fit did, in one SQLite file; only this package speaks SQL.
 
 schema -> examine -> store -> queries -> records
 tables, what is checked first, the file, what is read, what is written
@@ -8,7 +8,20 @@ from .model_record import other_network
 from .outputs import FILE, FIND_FILES, KEPT, forget_kept, keeps, kept_file, remove_kept
 from .queries import final_epochs
 from .records import Study
-from .rows import ENDED, FIRST, SECOND, TRIED, WHOLE, Audited, Candidate, Final, Item, Timing
+from .rows import (
+    ENDED,
+    FIRST,
+    SECOND,
+    TRIED,
+    WHOLE,
+    Audited,
+    Candidate,
+    Final,
+    FittedItem,
+    Item,
+    ScreenedKernel,
+    Timing,
+)
 from .schema import VERSION
 from .store import writing
 
@@ -25,7 +38,9 @@ __all__ = [
     "Audited",
     "Candidate",
     "Final",
+    "FittedItem",
     "Item",
+    "ScreenedKernel",
     "Study",
     "Timing",
     "final_epochs",
