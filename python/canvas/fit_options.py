@@ -154,4 +154,9 @@ def read_fit_options(given: Mapping[str, Any]) -> dict[str, Any]:
     limits = [name for text in values["budget"] for name in read_budget(text)]
     if values["latency"] == "none" and "latency" in limits:
         raise CanvasError("--latency none times nothing, and a budget of latency needs times")
+    if values["longer"] < values["epochs"]:
+        raise CanvasError(
+            f"--longer {values['longer']} is less than --epochs {values['epochs']}: the best "
+            "networks are tuned at least as long as all"
+        )
     return values

@@ -349,9 +349,9 @@ def test_what_a_fit_records_comes_back(tmp_path):
             study.record_fitted(row)
         for row in kernels:
             study.record_screened(row)
-        id = study.add_network(
-            "0", "find", "mix", "macs=0.5x", "pack", "hash", 100, {"b": "grouped@0.5", "a": "keep"}
-        )
+        network = {"name": "0", "kind": "find", "role": "mix", "budget": "macs=0.5x"}
+        network |= {"pack": "pack", "hash": "hash", "layer_macs": 100}
+        (id,) = study.add_networks([{**network, "choice": {"b": "grouped@0.5", "a": "keep"}}])
         assert study.candidate(id).status == "new" and study.tuned_epochs(id) == 0
         for epochs, accuracy in ((2, 0.75), (6, 0.875)):
             study.tuned(id, epochs, accuracy, 0.125, "cd", 3.0, (1000, 50))

@@ -5,7 +5,18 @@ tables, what is checked first, the file, what is read, what is written
 """
 
 from .model_record import other_network
-from .outputs import FILE, FIND_FILES, KEPT, forget_kept, keeps, kept_file, remove_kept
+from .outputs import (
+    FILE,
+    FIND_FILES,
+    KEPT,
+    TEACHER,
+    WEIGHTS_NAME,
+    forget_kept,
+    keeps,
+    kept_file,
+    remove_kept,
+    weights_file,
+)
 from .queries import final_epochs
 from .records import Study
 from .rows import (
@@ -32,8 +43,10 @@ __all__ = [
     "FIRST",
     "KEPT",
     "SECOND",
+    "TEACHER",
     "TRIED",
     "VERSION",
+    "WEIGHTS_NAME",
     "WHOLE",
     "Audited",
     "Candidate",
@@ -49,5 +62,6 @@ __all__ = [
     "kept_file",
     "other_network",
     "remove_kept",
+    "weights_file",
     "writing",
 ]

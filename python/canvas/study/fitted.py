@@ -6,8 +6,9 @@ last of them.  Weights lie beside the study, in files named by their sha256 (out
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple
+from typing import Any
 
 from .rows import FittedItem, ScreenedKernel
 from .trainings import Trainings
@@ -45,32 +46,38 @@ class Fitted(Trainings):
                 (*astuple(row), self.session),
             )
 
-    def add_network(
-        self,
-        name: str,
-        kind: str,
-        role: str,
-        budget: str = "",
-        pack: str = "",
-        hash: str | None = None,
-        layer_macs: int | None = None,
-        choice: Mapping[str, str] | None = None,
-    ) -> int:
-        """A new network of a fit with its accuracy task: its id.  `choice`: layer -> operator."""
+    def add_networks(self, networks: Sequence[Mapping[str, Any]]) -> list[int]:
+        """New networks of a fit with their accuracy tasks, all or none: their ids.  Each has name,
+        kind and role, and may have budget, pack, hash, layer_macs and choice (layer -> operator).
+        """
+        ids = []
         with self._transaction():
-            number = self.finds() if kind == "find" else None
-            row = self.database.execute(
-                "INSERT INTO network (name, kind, number, role, budget, kernel, pack, hash, "
-                "layer_macs) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (name, kind, number, role, budget, pack, pack, hash, layer_macs),
-            )
-            assert row.lastrowid is not None
-            for layer, operator in (choice or {}).items():
-                self.database.execute(
-                    "INSERT INTO choice VALUES (?, ?, ?)", (row.lastrowid, layer, operator)
+            for network in networks:
+                find = network["kind"] == "find"
+                pack = network.get("pack", "")
+                row = self.database.execute(
+                    "INSERT INTO network (name, kind, number, role, budget, kernel, pack, hash, "
+                    "layer_macs) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    (
+                        network["name"],
+                        network["kind"],
+                        self.finds() if find else None,
+                        network["role"],
+                        network.get("budget", ""),
+                        pack,
+                        pack,
+                        network.get("hash"),
+                        network.get("layer_macs"),
+                    ),
                 )
-            self._add_task(row.lastrowid, "accuracy")
-            return row.lastrowid
+                assert row.lastrowid is not None
+                for layer, operator in network.get("choice", {}).items():
+                    self.database.execute(
+                        "INSERT INTO choice VALUES (?, ?, ?)", (row.lastrowid, layer, operator)
+                    )
+                self._add_task(row.lastrowid, "accuracy")
+                ids.append(row.lastrowid)
+        return ids
 
     def choice_of(self, id: int) -> dict[str, str]:
         """Layer -> the operator that it has in a network; {} for the teacher."""
