@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-LIMIT = 0.5
+# The largest error that passes.  Of 24 draws on digits-scattered, macs=0.5x, it rejects three
+# quarters of the worse half and none of the best quarter (docs/reports/pretests.md).
+LIMIT = 0.6
 
 
 def judge(
