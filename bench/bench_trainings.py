@@ -291,7 +291,7 @@ def table(rows: Sequence[Row], recorder: harness.Recorder) -> None:
         if group:
             share = 100 * statistics.fmean(map(rejected, group))
             print(f"a search rejects of {name}: {share:.0f} %")
-            recorder.add("rejected", name, {"share": (share, "%")})
+            recorder.add("rejected", name, {"error at a layer": (share, "%")})
 
 
 def rejected(row: Row) -> bool:
