@@ -225,6 +225,17 @@ def test_pretests_reject_the_same_whatever_the_workers(tmp_path):
     assert run_search(tmp_path / "four", Pool(4, 3), trials=20) == expected
 
 
+def test_pretests_reject_the_same_whatever_the_kills(tmp_path):
+    asked = {"trials": 10, "budget_sweep": "0.8x,0.5x"}
+    expected = run_search(tmp_path / "one", Pool(2, 0), **asked)
+    assert sum(row[1] == "rejected" for row in expected[1]) > 5
+    folder, result, kills = tmp_path / "killed", None, 0
+    while result is None:
+        result = run_search(folder, Pool(1 + kills % 3, kills, stop_after=5), **asked)
+        kills += 1
+    assert result == expected and kills > 5
+
+
 def test_a_latency_budget_rejects_what_takes_longer(tmp_path):
     asked = {"pretests": "no", "budget": "macs=0.5x,latency=0.5x"}
     _, rows = run_search(tmp_path, Pool(1, 0), **asked)
