@@ -36,7 +36,7 @@ from canvas.nn.controls import DEPTHWISE_SEPARABLE, budget_controls, solve_contr
 from canvas.nn.network import Recipe, build_network, plan_network
 from canvas.options import read_options
 from canvas.runner.next_item import draw_options
-from canvas.runner.pretests import judge
+from canvas.runner.pretests import LIMIT, judge
 from canvas.training.train import (
     STATISTICS_BATCHES,
     NotFinite,
@@ -295,7 +295,7 @@ def table(rows: Sequence[Row], recorder: harness.Recorder) -> None:
 
 
 def rejected(row: Row) -> bool:
-    return not judge(row["error, trained"], None, row["broken"], {})[0]
+    return not judge(row["error, trained"], None, row["broken"], LIMIT, {})[0]
 
 
 def compared(

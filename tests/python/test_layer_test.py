@@ -84,7 +84,7 @@ def packs(home):
 def test_a_kernel_that_cannot_imitate_the_layer_is_rejected_a_good_one_passes(recorded, packs):
     good, poor = (recorded.error(packs[text], 1) for text in (SEPARABLE, SHIFTED))
     assert 0 <= good < LIMIT < poor <= 1
-    assert judge(good, None, "", {})[0] and not judge(poor, None, "", {})[0]
+    assert judge(good, None, "", LIMIT, {})[0] and not judge(poor, None, "", LIMIT, {})[0]
 
 
 def test_an_error_follows_from_file_kernel_and_seed(recorded, packs):

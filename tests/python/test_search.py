@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -192,6 +193,27 @@ def test_the_same_command_again_trains_nothing(undisturbed):
     assert any("4 of 4 trials are there" in line for line in lines)
 
 
+def errors(folder):
+    """At a layer of the unchanged network, by candidate."""
+    with Study.read(folder) as study:
+        return {row["name"]: row["error"] for row in study.measurements()}
+
+
+def test_finds_are_tested_at_a_layer_and_a_search_goes_on_without_it(undisturbed, tmp_path):
+    found = errors(undisturbed[0])
+    finds = [error for name, error in found.items() if name.isdigit()]
+    assert len(finds) >= TRIALS and all(0 <= error <= 1 for error in finds)
+    assert {error for name, error in found.items() if not name.isdigit()} == {None}
+    folder = tmp_path / "study"
+    shutil.copytree(undisturbed[0], folder)
+    (folder / "layer.safetensors").unlink()
+    done = run(command(folder, f"--trials={TRIALS + 1}", "--latency=torch"))
+    assert done.returncode == 0 and "finds are trained without a test at a layer" in done.stderr
+    new = {name: error for name, error in errors(folder).items() if name not in found}
+    assert new and set(new.values()) == {None}
+    assert not (folder / "layer.safetensors").exists()
+
+
 def ended(folder):
     return {n: r for n, r in results(folder).items() if r[0] in ENDED}
 
@@ -264,6 +286,7 @@ def test_kill_9_and_ctrl_c_lose_nothing_and_the_end_is_the_same(undisturbed, tmp
 
     search(MODEL, "digits", trials=TRIALS, out=tmp_path, say=lambda line: None, **QUESTION)
     assert results(tmp_path) == results(undisturbed[0])
+    assert errors(tmp_path) == errors(undisturbed[0])
     assert {name: attempts(tmp_path)[name] for name in kept} == {n: before[n] for n in kept}
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..study import Candidate
-from .pretests import judge
+from .pretests import judge, limit_after
 from .search_run import Run
 
 
@@ -23,9 +23,13 @@ def verdict(run: Run, candidate: Candidate, told: dict[str, Any]) -> tuple[bool,
     last = items[candidate.id].number - run.options["lag"]
     first = min(items)  # controls that finals have added later do not count
     known: dict[str, str] = {}
+    errors: list[float] = []  # of earlier finds of this budget
     for row in run.study.measurements():
         item = items.get(row["candidate"])
         earlier = row["candidate"] < first if item is None else item.number <= last
         if earlier and row["fingerprint"] is not None:
             known.setdefault(row["fingerprint"], row["name"])
-    return judge(told["error"], told["fingerprint"], told["broken"], known)
+        if item is not None and earlier and row["budget"] == candidate.budget:
+            errors += [row["error"]] if row["error"] is not None else []
+    limit = limit_after(errors)
+    return judge(told["error"], told["fingerprint"], told["broken"], limit, known)

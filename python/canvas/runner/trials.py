@@ -307,7 +307,7 @@ class Trials:
         signals = {name: message[name] for name in ("error", "fingerprint", "broken")}
         if not 0 <= (signals["error"] or 0) <= 1:
             raise ValueError(f"error {signals['error']}")
-        self.study.measured(id, signals["fingerprint"])
+        self.study.measured(id, signals["error"], signals["fingerprint"])
         go, reason = verdict(self.run, self.study.candidate(id), signals)
         pool.answer(id, go)
         if not go:

@@ -249,6 +249,7 @@ VALUES = {
         "val_accuracy": SHARE,
         "seconds": FIGURE,
         "divergence": FIGURE,
+        "error": SHARE,
     },
     "screened": {"number": COUNT, "error": SHARE, "seconds": FIGURE},
     "fit": {

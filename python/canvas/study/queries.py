@@ -103,10 +103,11 @@ class Queries(Store):
 
     def measurements(self) -> list[dict[str, Any]]:
         """What networks told before their training, in the order of training: candidate, name,
-        number, budget, fingerprint.
+        number, budget, error, fingerprint.
         """
         rows = self.database.execute(
-            "SELECT id AS candidate, name, number, budget, fingerprint FROM network ORDER BY id"
+            "SELECT id AS candidate, name, number, budget, error, fingerprint "
+            "FROM network ORDER BY id"
         )
         return [dict(row) for row in rows]
 

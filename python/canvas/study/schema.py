@@ -56,6 +56,7 @@ CREATE TABLE network (
   spread     REAL,                      -- of gradient norms over the replaced layers, untrained
   naswot     REAL,                      -- untrained
   fingerprint TEXT,                     -- of the untrained network's function
+  error      REAL,                      -- at a layer of the trained unchanged network, 0..1
   macs       INTEGER,                   -- of the whole network, one image
   params     INTEGER,                   -- of the whole network
   val_accuracy REAL,                    -- after the last epoch trained, mean over its seeds, 0..1
@@ -282,7 +283,7 @@ def _without(table: str, *columns: str) -> str:
 
 
 # Tables and views as older formats had them, for studies on their way.
-NETWORK_6 = _without(NETWORK, "role", "divergence", "weights")
+NETWORK_6 = _without(NETWORK, "error", "role", "divergence", "weights")
 CANDIDATE_6 = """
 CREATE VIEW candidate AS
   SELECT network.id, name, network.kind, number, budget, kernel, pack, hash, origin, parents,
@@ -465,6 +466,7 @@ DROP TABLE old_timing;
 """,
     6: f"""
 DROP VIEW candidate;
+ALTER TABLE network ADD COLUMN error REAL;
 ALTER TABLE network ADD COLUMN role TEXT NOT NULL DEFAULT '';
 ALTER TABLE network ADD COLUMN divergence REAL;
 ALTER TABLE network ADD COLUMN weights TEXT NOT NULL DEFAULT '';

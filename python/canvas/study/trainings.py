@@ -122,11 +122,12 @@ class Trainings(Queries):
                 (macs, params, memory_format, id),
             )
 
-    def measured(self, id: int, fingerprint: str | None) -> None:
+    def measured(self, id: int, error: float | None, fingerprint: str | None) -> None:
         """What the network told before its training."""
         with self._transaction():
             self.database.execute(
-                "UPDATE network SET fingerprint = ? WHERE id = ?", (fingerprint, id)
+                "UPDATE network SET error = ?, fingerprint = ? WHERE id = ?",
+                (error, fingerprint, id),
             )
 
     def settle(self, reasons: Mapping[int, str]) -> None:
