@@ -1,12 +1,14 @@
 """Fits of a trained network: what each kind of choice reaches, beside its teacher.
 
-    ./dev bench fit [--data NAME] [--budget B ...] [--draws N] [--seeds S,S] [--time T]
-                    [--teacher-epochs E] [--teacher FILE] [--json] [--record]
+    ./dev bench fit [--data NAME] [--model NAME] [--width N] [--budget B ...] [--draws N]
+                    [--seeds S,S] [--time T] [--teacher-epochs E] [--teacher FILE] [--json]
+                    [--record]
 
-The teacher is resnet8 of width 16, trained for E epochs and kept in FILE (in build/bench-fit, made
-once). Each seed is a fit of its own: screening, table, choice and tuning. A row is a budget and a
-kind of network; accuracy is that of the test images, `points` is the difference to the teacher,
-`speed-up` is that of the native code of the whole network over that of the teacher.
+The teacher's weights are read from FILE; `./dev bench teacher` describes how they are made for E
+epochs if FILE is missing. Each seed is a fit of its own: screening, table, choice and tuning. A
+row is a budget and a kind of network; accuracy is that of the test images, `points` is the
+difference to the teacher, `speed-up` is that of the native code of the whole network over that of
+the teacher.
 """
 
 from __future__ import annotations
@@ -17,28 +19,22 @@ import time
 from pathlib import Path
 from typing import Any
 
+import bench_teacher
 import harness
 import torch
 
 import canvas
+from canvas.data import Data
 from canvas.fitting.fit import LONGER, TEACHER, Candidate, Fit
 from canvas.nn.network import Recipe, build_network
-from canvas.training import checkpoint
-from canvas.training.train import train
-
-WIDTH = 16
 
 
-def trained(data: Any, epochs: int, file: Path) -> torch.nn.Module:
+def trained(data: Data, model: str, width: int, epochs: int, file: Path) -> torch.nn.Module:
     """The teacher, from its file if it is there."""
-    network = build_network(Recipe("resnet8", WIDTH, data.shape, data.classes, "all", 0))
-    if file.exists():
-        return canvas.load_weights(network, file)
-    print(f"training the teacher for {epochs} epochs", flush=True)
-    train(network, data, epochs, 1)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    checkpoint.write(file, network.state_dict(), {})
-    return network
+    if not file.exists():
+        bench_teacher.trained(data, model, width, epochs, file)
+    network = build_network(Recipe(model, width, data.shape, data.classes, "all", 0))
+    return canvas.load_weights(network, file)
 
 
 def best_of_kind(found: Fit) -> dict[tuple[str, str], Candidate]:
@@ -82,6 +78,8 @@ def line(row: dict[str, Any]) -> str:
 def main() -> None:
     parser = harness.parser(__doc__)
     parser.add_argument("--data", default="digits-scattered", metavar="NAME")
+    parser.add_argument("--model", default="resnet8", metavar="NAME")
+    parser.add_argument("--width", type=int, default=16, metavar="N")
     parser.add_argument("--budget", action="append", metavar="B")
     parser.add_argument("--draws", type=int, default=200, metavar="N")
     parser.add_argument("--seeds", default="1", metavar="S,S")
@@ -94,10 +92,9 @@ def main() -> None:
     recorder = harness.Recorder("fit", given.record)
     torch.set_num_threads(1)
     data = canvas.load_data(given.data)
-    default = (
-        harness.ROOT / "build" / "bench-fit" / f"{given.data}-{given.teacher_epochs}.safetensors"
-    )
-    teacher = trained(data, given.teacher_epochs, Path(given.teacher or default))
+    network = (given.model, given.width, given.teacher_epochs)
+    file = Path(given.teacher or bench_teacher.place(data, *network))
+    teacher = trained(data, *network, file)
     fits: list[Fit] = []
     for seed in map(int, given.seeds.split(",")):
         start = time.process_time()
@@ -112,6 +109,7 @@ def main() -> None:
         print(
             f"seed {seed}: {used:.0f} s of processor time, {len(fits[-1].rows)} items", flush=True
         )
+    task = bench_teacher.short_name(data)
     keys = dict.fromkeys(key for found in fits for key in best_of_kind(found))
     keys = dict.fromkeys([("", TEACHER), ("", LONGER), *keys])
     for key in keys:
@@ -125,7 +123,7 @@ def main() -> None:
             "seeds": "",
         }
         values = {name: (row[name], unit) for name, unit in columns.items()}
-        case = f"{given.data} {row['budget']} {row['kind']}, {given.draws} draws"
+        case = f"{task} {row['budget']} {row['kind']}, {given.draws} draws"
         recorder.add("fit", case, values, {"test": row["spread"]})
 
 
