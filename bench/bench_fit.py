@@ -1,8 +1,8 @@
 """Fits of a trained network: what each kind of choice reaches, beside its teacher.
 
     ./dev bench fit [--data NAME] [--model NAME] [--width N] [--budget B ...] [--draws N]
-                    [--seeds S,S] [--time T] [--teacher-epochs E] [--teacher FILE] [--json]
-                    [--record]
+                    [--seeds S,S] [--time T] [--teacher-epochs E] [--teacher FILE] [--out DIR]
+                    [--json] [--record]
 
 The teacher's weights are read from FILE; `./dev bench teacher` describes how they are made for E
 epochs if FILE is missing. Each seed is a fit of its own: screening, table, choice and tuning. A
@@ -25,7 +25,7 @@ import torch
 
 import canvas
 from canvas.data import Data
-from canvas.fitting.fit import LONGER, TEACHER, Candidate, Fit
+from canvas.fitting.fit import TEACHER, TUNED_TEACHER, Candidate, Fit
 from canvas.nn.network import Recipe, build_network
 
 
@@ -38,13 +38,8 @@ def trained(data: Data, model: str, width: int, epochs: int, file: Path) -> torc
 
 
 def best_of_kind(found: Fit) -> dict[tuple[str, str], Candidate]:
-    """(budget, kind) -> the candidate with the highest validation accuracy."""
-    best: dict[tuple[str, str], Candidate] = {}
-    for one in found.candidates:
-        key = (one.budget, one.kind)
-        if key not in best or one.validation > best[key].validation:
-            best[key] = one
-    return best
+    """(budget, kind) -> the network that has finals."""
+    return {(one.budget, one.kind): one for one in found.candidates if one.tests}
 
 
 def summary(fits: list[Fit], key: tuple[str, str]) -> dict[str, Any]:
@@ -85,9 +80,12 @@ def main() -> None:
     parser.add_argument("--seeds", default="1", metavar="S,S")
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--longer", type=int, default=6)
+    parser.add_argument("--final-seeds", type=int, default=3)
+    parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--time", default=None, metavar="T", help="limit for each fit")
     parser.add_argument("--teacher-epochs", type=int, default=16, metavar="E")
     parser.add_argument("--teacher", default=None, metavar="FILE")
+    parser.add_argument("--out", default=None, metavar="DIR", help="keeps studies, and goes on")
     given = parser.parse_args()
     recorder = harness.Recorder("fit", given.record)
     torch.set_num_threads(1)
@@ -97,21 +95,21 @@ def main() -> None:
     teacher = trained(data, *network, file)
     fits: list[Fit] = []
     for seed in map(int, given.seeds.split(",")):
-        start = time.process_time()
+        start = time.monotonic()
         fits.append(
             canvas.fit(
                 teacher, data, budget=given.budget or ["latency=0.6x", "macs=0.3x"],
                 draws=given.draws, epochs=given.epochs, longer=given.longer,
-                time_limit=given.time, seed=seed, say=lambda text: None,
+                time_limit=given.time, seed=seed, final_seeds=given.final_seeds,
+                out=None if given.out is None else Path(given.out) / f"seed-{seed}",
+                workers=given.workers, say=lambda text: None,
             )
         )  # fmt: skip
-        used = time.process_time() - start
-        print(
-            f"seed {seed}: {used:.0f} s of processor time, {len(fits[-1].rows)} items", flush=True
-        )
+        used = time.monotonic() - start
+        print(f"seed {seed}: {used:.0f} s\n{fits[-1].report.conclusion}", flush=True)
     task = bench_teacher.short_name(data)
     keys = dict.fromkeys(key for found in fits for key in best_of_kind(found))
-    keys = dict.fromkeys([("", TEACHER), ("", LONGER), *keys])
+    keys = dict.fromkeys([("", TEACHER), ("", TUNED_TEACHER), *keys])
     for key in keys:
         row = summary(fits, key)
         print(json.dumps(row) if given.json else line(row), flush=True)
