@@ -135,7 +135,7 @@ def _figures(row: Candidate, options: Mapping[str, Any]) -> dict[str, float]:
 
 
 def training_facts(path: Path) -> dict[str, Any]:
-    """What the checkpoint of a training says of it, checked: name, pack, options, figures of the
+    """The checked facts in the checkpoint of a training: name, pack, options, figures of the
     study, images, history, versions.
     """
     facts = checkpoint.read_facts(path)

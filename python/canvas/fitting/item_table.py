@@ -106,8 +106,8 @@ def fit_operator(data: LayerData, sized: Sized, steps: int, seed: int) -> tuple[
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a child tells of an item: the figures of its Row, its weights as a file, the processor
-    seconds that it took.
+    """What a child reports of an item: the figures of its Row, its weights as a file, and the
+    processor seconds that it took.
     """
 
     error: float

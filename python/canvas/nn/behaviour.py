@@ -2,11 +2,11 @@
 which a later run knows that its code is still the same.
 
     structure    sha256 of the names and types of its modules, and the shapes of its tensors
-    answers      what it answers to fixed images, with the weights and the chance of fixed seeds,
+    `answers`    its outputs for fixed images, with the weights and the chance of fixed seeds,
                  while it trains (so that another share of dropout shows) and in evaluation
 
-Answers are compared with a tolerance, because another processor rounds otherwise.  A network that
-answers otherwise each time it is built has no answers in its record.
+Outputs are compared with a tolerance, because another processor rounds otherwise.  A network whose
+outputs differ each time it is built has no `answers` in its record.
 """
 
 from __future__ import annotations

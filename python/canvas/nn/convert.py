@@ -1,6 +1,6 @@
 """Placeholders for the convolutions of any network.
 
-One real forward pass with hooks tells which convolutions run, in which order and on what; each
+One real forward pass with hooks shows which convolutions run, in which order and on what; each
 gets a row in a table: replaced, or skipped and why.  Nothing else of the network changes, all
 weights stay.
 
