@@ -5,10 +5,10 @@
                     [--json] [--record]
 
 The teacher's weights are read from FILE; `./dev bench teacher` describes how they are made for E
-epochs if FILE is missing. Each seed is a fit of its own: screening, table, choice and tuning. A
-row is a budget and a kind of network; accuracy is that of the test images, `points` is the
-difference to the teacher, `speed-up` is that of the native code of the whole network over that of
-the teacher.
+epochs if FILE is missing. Each seed is a fit of its own, in a folder of DIR if one is given, where
+the same command goes on. A row is a budget and a kind of network; accuracy is that of the test
+images, `points` is the difference to the teacher, `speed-up` is that of the native code of the
+whole network over that of the teacher.
 """
 
 from __future__ import annotations
