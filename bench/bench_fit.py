@@ -43,7 +43,9 @@ def best_of_kind(found: Fit) -> dict[tuple[str, str], Candidate]:
 
 
 def summary(fits: list[Fit], key: tuple[str, str]) -> dict[str, Any]:
-    """Means and standard deviations over the seeds that have this budget and kind."""
+    """Means and standard deviations over the seeds that have this budget and kind; None where a
+    time limit ended the fits before.
+    """
     pairs = [
         (best_of_kind(found)[key], found.teacher) for found in fits if key in best_of_kind(found)
     ]
@@ -54,9 +56,9 @@ def summary(fits: list[Fit], key: tuple[str, str]) -> dict[str, Any]:
         "budget": key[0] or "-",
         "kind": key[1],
         "seeds": len(pairs),
-        "test": statistics.mean(tests),
+        "test": statistics.mean(tests) if tests else None,
         "spread": statistics.stdev(tests) if len(tests) > 1 else 0.0,
-        "points": statistics.mean(points),
+        "points": statistics.mean(points) if points else None,
         "macs": statistics.mean(one.macs / teacher.macs for one, teacher in pairs),
         "speedup": statistics.mean(speeds) if speeds else None,
     }
@@ -64,9 +66,12 @@ def summary(fits: list[Fit], key: tuple[str, str]) -> dict[str, Any]:
 
 def line(row: dict[str, Any]) -> str:
     speed = "" if row["speedup"] is None else f"{row['speedup']:.2f}x"
+    test = "not tested"
+    if row["test"] is not None:
+        test = f"{row['test']:6.2f} +- {row['spread']:.2f} % {row['points']:+6.2f} points"
     return (
-        f"{row['budget']:14} {row['kind']:15} {row['test']:6.2f} +- {row['spread']:.2f} % "
-        f"{row['points']:+6.2f} points  {row['macs']:.2f}x MACs  {speed:6} ({row['seeds']} seeds)"
+        f"{row['budget']:14} {row['kind']:15} {test}  {row['macs']:.2f}x MACs  {speed:6} "
+        f"({row['seeds']} seeds)"
     )
 
 
@@ -109,8 +114,8 @@ def main() -> None:
         print(f"seed {seed}: {used:.0f} s\n{fits[-1].report.conclusion}", flush=True)
     task = bench_teacher.short_name(data)
     keys = dict.fromkeys(key for found in fits for key in best_of_kind(found))
-    keys = dict.fromkeys([("", TEACHER), ("", TUNED_TEACHER), *keys])
-    for key in keys:
+    first = [key for key in (("", TEACHER), ("", TUNED_TEACHER)) if key in keys]
+    for key in dict.fromkeys([*first, *keys]):
         row = summary(fits, key)
         print(json.dumps(row) if given.json else line(row), flush=True)
         columns = {

@@ -252,7 +252,7 @@ SMALL = {  # arguments of its smallest run; FOLDER is an empty one
         "--longer",
         "1",
         "--time",
-        "20s",
+        "2m",
         "--teacher-epochs",
         "1",
         "--teacher",
