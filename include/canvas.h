@@ -266,6 +266,10 @@ canvas_pack *canvas_pack_part(const canvas_pack *pack, int kernel);
 /* The kernel's hash; for several kernels or kept targets a hash of what each target has. Sizes do
  * not count. */
 canvas_hash canvas_pack_hash(const canvas_pack *pack);
+/* SVG picture of each different kernel with its targets, one below the other, and the names of kept
+ * targets; its <desc> holds the pack's text. For one kernel without kept targets the picture is that
+ * of canvas_kernel_svg. */
+char *canvas_pack_svg(const canvas_pack *pack);
 /* As canvas_kernel_reach for each kernel, on the images of the targets: an axis that has one pixel in all of them
  * has no neighbours. Without bindings the result is that of canvas_kernel_reach. */
 const char *canvas_pack_reach(const canvas_pack *pack);

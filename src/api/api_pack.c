@@ -41,6 +41,13 @@ API_VALUE(canvas_hash, canvas_pack_hash, (const canvas_pack *pack), (pack), (can
   return hash_out(hash, decided);
 }
 
+API_VALUE(char *, canvas_pack_svg, (const canvas_pack *pack), (pack), NULL) {
+  if (!pack) return NULL;
+  struct buf out = {0};
+  spell_pack_svg(pack_of(pack), &out);
+  return buf_take(&out);
+}
+
 int canvas_pack_count(const canvas_pack *pack) {
   return pack_bindings(pack_of(pack));
 }

@@ -157,7 +157,38 @@ bool pack_cost(const struct pack *p, struct cost *out) {
   return true;
 }
 
-/* -- hash -- */
+/* -- identity -- */
+
+/* A kernel of a list, while the list is sorted. */
+struct place {
+  struct hash hash;
+  int place;
+};
+
+static int by_hash_and_place(const void *a, const void *b) {
+  const struct place *l = a, *r = b;
+  if (l->hash.high != r->hash.high) return l->hash.high < r->hash.high ? -1 : 1;
+  if (l->hash.low != r->hash.low) return l->hash.low < r->hash.low ? -1 : 1;
+  return l->place - r->place;
+}
+
+struct pack_kernel *pack_identify(const struct pack *p) {
+  size_t count = (size_t)pack_kernels(p);
+  struct pack_kernel *out = mem_alloc(count * sizeof *out);
+  struct place *sorted = mem_alloc(count * sizeof *sorted);
+  for (size_t i = 0; i < count; i++, p = p->next) {
+    out[i].hash = kernel_hash(p->kernel, &out[i].decided);
+    sorted[i] = (struct place){out[i].hash, (int)i};
+  }
+  qsort(sorted, count, sizeof *sorted, by_hash_and_place);
+  for (size_t i = 0, first = 0; i < count; i++) {
+    if (!hash_equal(sorted[i].hash, sorted[first].hash)) first = i;
+    out[sorted[i].place].first = sorted[first].place;
+    out[sorted[i].place].before = (int)(i - first);
+  }
+  mem_free(sorted);
+  return out;
+}
 
 /* What one target has: the hash of its kernel, 0 where it is kept. */
 struct choice {
@@ -169,29 +200,16 @@ static int by_target(const void *a, const void *b) {
   return strcmp(((const struct choice *)a)->target, ((const struct choice *)b)->target);
 }
 
-/* Whether all kernels of the list are the same. */
-static bool is_one_kernel(const struct pack *p) {
-  struct hash first = kernel_hash(p->kernel, NULL);
-  for (const struct pack *at = p->next; at; at = at->next)
-    if (!hash_equal(kernel_hash(at->kernel, NULL), first)) return false;
-  return true;
-}
-
-struct hash pack_hash(const struct pack *p, bool *decided) {
-  if (!p->kept.count && is_one_kernel(p)) return kernel_hash(p->kernel, decided);
-  *decided = true;
+/* The hash of what each target of the list has. */
+static struct hash hash_choices(const struct pack *p, const struct pack_kernel *kernels) {
   struct {
     VEC(struct choice);
   } all = {0};
   for (int i = 0; i < p->kept.count; i++)
     VEC_PUSH(&all, ((struct choice){p->kept.data[i].name, {0, 0}}));
-  for (; p; p = p->next) {
-    bool known;
-    struct hash kernel = kernel_hash(p->kernel, &known);
-    *decided &= known;
+  for (; p; p = p->next, kernels++)
     for (int i = 0; i < p->count; i++)
-      VEC_PUSH(&all, ((struct choice){p->data[i].target.name, kernel}));
-  }
+      VEC_PUSH(&all, ((struct choice){p->data[i].target.name, kernels->hash}));
   qsort(all.data, (size_t)all.count, sizeof *all.data, by_target);
   struct hash hash = {0, 0};
   for (int i = 0; i < all.count; i++) {
@@ -199,6 +217,19 @@ struct hash pack_hash(const struct pack *p, bool *decided) {
     hash = hash_add(hash_add(hash, all.data[i].kernel.high), all.data[i].kernel.low);
   }
   mem_free(all.data);
+  return hash;
+}
+
+struct hash pack_hash(const struct pack *p, bool *decided) {
+  struct pack_kernel *kernels = pack_identify(p);
+  bool one = !p->kept.count;
+  *decided = true;
+  for (int i = 0; i < pack_kernels(p); i++) {
+    *decided &= kernels[i].decided;
+    one &= kernels[i].first == 0;
+  }
+  struct hash hash = one ? kernels->hash : hash_choices(p, kernels);
+  mem_free(kernels);
   return hash;
 }
 

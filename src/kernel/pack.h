@@ -113,6 +113,15 @@ int pack_bindings(const struct pack *p); /* of all kernels; bindings are numbere
 /* The kernel of a numbered binding, *index within its own bindings; NULL past the last. */
 const struct pack *pack_of_binding(const struct pack *p, int *index);
 struct pack *pack_part(const struct pack *p, int kernel); /* a copy: one kernel, its bindings */
+/* What identifies a kernel of a list among the others: isomorphic kernels are equal. */
+struct pack_kernel {
+  struct hash hash;
+  bool decided; /* as kernel_hash reports it */
+  int first;    /* place of the first equal kernel of the list; its own place if there is none */
+  int before;   /* number of equal kernels at earlier places */
+};
+/* By place: pack_kernels(p) rows, which the caller frees by mem_free. */
+struct pack_kernel *pack_identify(const struct pack *p);
 /* That of the kernel; of several kernels or kept targets, of what each target has. */
 struct hash pack_hash(const struct pack *p, bool *decided);
 enum norm pack_norm(const struct pack *p);                  /* of the first kernel */

@@ -96,6 +96,7 @@ VALUE_CALL(kernel_print, canvas_kernel_print(api.kernel))
 VALUE_CALL(kernel_dot, canvas_kernel_dot(api.kernel))
 VALUE_CALL(kernel_svg, canvas_kernel_svg(api.kernel))
 VALUE_CALL(pack_print, canvas_pack_print(api.pack))
+VALUE_CALL(pack_svg, canvas_pack_svg(api.pack))
 VALUE_CALL(program_print, canvas_program_print(api.program))
 VALUE_CALL(program_function, canvas_program_function(api.program))
 VALUE_CALL(network_print, canvas_network_print(api.network))
@@ -698,6 +699,7 @@ static const struct {
     CALL(pack_parse),
     CALL(pack_print),
     CALL(pack_hash),
+    CALL(pack_svg),
     CALL(pack_part),
     CALL(pack_cost),
     CALL(pack_cost_json),
