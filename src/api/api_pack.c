@@ -112,6 +112,23 @@ static canvas_status want_bindings(canvas_context *ctx, const struct pack *p) {
               p->kernel->name);
 }
 
+/* The cost that was computed, if it `fits`. */
+static canvas_status cost_within(canvas_context *ctx, const struct pack *p, bool fits,
+                                 const struct cost *cost, canvas_cost *out) {
+  if (!fits || cost->macs > INT64_MAX / 2)
+    return fail(ctx, CANVAS_BAD_INPUT, "the cost of kernel '%s' passes 2^62, give smaller sizes",
+                p->kernel->name);
+  *out = cost_out(cost);
+  return CANVAS_OK;
+}
+
+static canvas_status binding_cost_out(canvas_context *ctx, const struct pack *p, int index,
+                                      canvas_cost *out) {
+  struct cost cost;
+  bool fits = binding_cost(p->kernel, &p->data[index], &cost);
+  return cost_within(ctx, p, fits, &cost, out);
+}
+
 API_STATUS(canvas_pack_cost,
            (canvas_context * ctx, const canvas_pack *pack, int target, canvas_cost *out),
            (ctx, pack, target, out)) {
@@ -120,16 +137,13 @@ API_STATUS(canvas_pack_cost,
   const struct pack *p = pack_of(pack);
   struct cost cost;
   TRY(want_bindings(ctx, p));
-  if (target != -1) {
-    TRY(need_target(ctx, target, pack_bindings(p)));
-    p = pack_of_binding(p, &target);
+  if (target == -1) {
+    bool fits = pack_cost(p, &cost);
+    return cost_within(ctx, p, fits, &cost, out);
   }
-  bool fits = target < 0 ? pack_cost(p, &cost) : binding_cost(p->kernel, &p->data[target], &cost);
-  if (!fits || cost.macs > INT64_MAX / 2)
-    return fail(ctx, CANVAS_BAD_INPUT, "the cost of kernel '%s' passes 2^62, give smaller sizes",
-                p->kernel->name);
-  *out = cost_out(&cost);
-  return CANVAS_OK;
+  TRY(need_target(ctx, target, pack_bindings(p)));
+  p = pack_of_binding(p, &target);
+  return binding_cost_out(ctx, p, target, out);
 }
 
 /* `{"name": NAME, "kernel": NAME or null, "macs": .., ..}` of one target. */
@@ -156,12 +170,13 @@ static canvas_status print_cost(canvas_context *ctx, const canvas_pack *pack, st
   buf_printf(out, ", \"hash\": \"%s\", ", canvas_pack_hash(pack).hex);
   json_cost(out, &cost);
   buf_puts(out, ", \"targets\": [");
-  for (int i = 0; i < canvas_pack_count(pack); i++) {
-    TRY(canvas_pack_cost(ctx, pack, i, &cost));
-    if (i) buf_puts(out, ", ");
-    print_target_cost(canvas_pack_target(pack, i),
-                      canvas_kernel_name(canvas_pack_kernel_of(pack, i)), &cost, out);
-  }
+  const char *comma = "";
+  for (const struct pack *at = p; at; at = at->next)
+    for (int i = 0; i < at->count; i++, comma = ", ") {
+      TRY(binding_cost_out(ctx, at, i, &cost));
+      buf_puts(out, comma);
+      print_target_cost(at->data[i].target.name, at->kernel->name, &cost, out);
+    }
   buf_puts(out, "], \"kept\": [");
   for (int i = 0; i < p->kept.count; i++) {
     cost = canvas_pack_kept_cost(pack, i);

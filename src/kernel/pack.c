@@ -23,6 +23,7 @@
 struct pack *pack_new(const struct kernel *k) {
   struct pack *p = mem_alloc(sizeof *p);
   p->kernel = kernel_copy(k);
+  p->last = p;
   return p;
 }
 
@@ -31,18 +32,15 @@ void pack_free(struct pack *p) {
     next = p->next;
     kernel_free(p->kernel);
     targets_free(&p->kept);
+    name_table_free(&p->names);
+    arena_free(&p->names_texts);
     mem_free(p->data);
     mem_free(p);
   }
 }
 
-static struct pack *last_of(struct pack *p) {
-  while (p->next) p = p->next;
-  return p;
-}
-
 void pack_add(struct pack *p, const struct kernel *k) {
-  last_of(p)->next = pack_new(k);
+  p->last = p->last->next = pack_new(k);
 }
 
 int pack_kernels(const struct pack *p) {
@@ -52,9 +50,7 @@ int pack_kernels(const struct pack *p) {
 }
 
 int pack_bindings(const struct pack *p) {
-  int count = 0;
-  for (; p; p = p->next) count += p->count;
-  return count;
+  return p ? p->names.count - p->kept.count : 0;
 }
 
 const struct pack *pack_of_binding(const struct pack *p, int *index) {
@@ -62,10 +58,20 @@ const struct pack *pack_of_binding(const struct pack *p, int *index) {
   return p;
 }
 
+static void add_name(struct pack *list, const char *name, bool kept) {
+  const char *text = arena_strndup(&list->names_texts, name, strlen(name));
+  name_table_add(&list->names, text, kept);
+}
+
+static void add_binding(struct pack *list, const struct binding *b) {
+  add_name(list, b->target.name, false);
+  VEC_PUSH(list->last, *b);
+}
+
 struct pack *pack_part(const struct pack *p, int kernel) {
   while (kernel--) p = p->next;
   struct pack *part = pack_new(p->kernel);
-  for (int i = 0; i < p->count; i++) VEC_PUSH(part, p->data[i]);
+  for (int i = 0; i < p->count; i++) add_binding(part, &p->data[i]);
   return part;
 }
 
@@ -101,29 +107,24 @@ static void complete(const struct kernel *k, struct binding *b) {
 
 /* A target has one kernel, or none. */
 static canvas_status check_new(canvas_context *ctx, const struct pack *p, const char *name) {
-  for (int i = 0; i < p->kept.count; i++)
-    if (!strcmp(p->kept.data[i].name, name))
-      return fail(ctx, CANVAS_BAD_INPUT, "target '%s' is kept, and named once more", name);
-  int count = p->kept.count;
-  for (; p; p = p->next) {
-    count += p->count;
-    for (int i = 0; i < p->count; i++)
-      if (!strcmp(p->data[i].target.name, name))
-        return fail(ctx, CANVAS_BAD_INPUT, "target '%s' is bound twice", name);
-  }
-  if (count < TARGETS_MAX) return CANVAS_OK;
+  int known = name_table_find(&p->names, name, strlen(name));
+  if (known > 0)
+    return fail(ctx, CANVAS_BAD_INPUT, "target '%s' is kept, and named once more", name);
+  if (known == 0) return fail(ctx, CANVAS_BAD_INPUT, "target '%s' is bound twice", name);
+  if (p->names.count < TARGETS_MAX) return CANVAS_OK;
   return fail(ctx, CANVAS_BAD_INPUT, "more than %d targets are bound", TARGETS_MAX);
 }
 
 canvas_status pack_keep(canvas_context *ctx, struct pack *p, const struct target *t) {
   TRY(target_check(ctx, t));
   TRY(check_new(ctx, p, t->name));
+  add_name(p, t->name, true);
   VEC_PUSH(&p->kept, *t);
   return CANVAS_OK;
 }
 
 canvas_status pack_bind(canvas_context *ctx, struct pack *list, const struct binding *b) {
-  struct pack *p = last_of(list);
+  const struct pack *p = list->last;
   struct binding bound = *b;
   TRY(target_check(ctx, &bound.target));
   TRY(check_variables(ctx, p->kernel, &bound));
@@ -135,7 +136,7 @@ canvas_status pack_bind(canvas_context *ctx, struct pack *list, const struct bin
                 bound.target.name, p->kernel->name, (long long)bound.sizes.value[SIZE_C]);
   TRY(binding_check(ctx, p->kernel, &bound, ELEMENTS_LIMIT_MAX, true));
   TRY(check_new(ctx, list, bound.target.name));
-  VEC_PUSH(p, bound);
+  add_binding(list, &bound);
   return CANVAS_OK;
 }
 
@@ -442,7 +443,7 @@ static canvas_status parse_next_kernel(struct lexer *lx, struct pack *p) {
   pack_add(p, k);
   kernel_free(k);
   TRY(parse_binds(lx, p));
-  struct pack *added = last_of(p);
+  const struct pack *added = p->last;
   if (added->count) return CANVAS_OK;
   return lexer_fail(lx, &at,
                     "kernel '%s' has no bind line, a pack of several kernels gives each "

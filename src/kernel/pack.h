@@ -17,6 +17,7 @@
 #define CANVAS_KERNEL_PACK_H
 
 #include "base/memory.h"
+#include "base/name_table.h"
 #include "kernel/kernel.h"
 
 enum { TARGET_NAME_SIZE = 128, TARGETS_MAX = 4096 };
@@ -47,8 +48,12 @@ struct binding {
 struct pack {
   struct kernel *kernel;
   VEC(struct binding);
-  struct pack *next;   /* the next kernel of the same text and its targets; NULL after the last */
-  struct targets kept; /* targets that keep their convolution; empty but in the first of a list */
+  struct pack *next; /* the next kernel of the same text and its targets; NULL after the last */
+  /* of the first of a list only */
+  struct targets kept;      /* targets that keep their convolution */
+  struct pack *last;        /* the last kernel of the list */
+  struct name_table names;  /* all targets by name: 1 if the target is kept, 0 if it is bound */
+  struct arena names_texts; /* what `names` borrows, as bindings move in memory */
 };
 
 /* -- targets (target.c) -- */

@@ -395,6 +395,30 @@ static void hash_of_several_kernels(void **state) {
         "one kernel, written twice");
 }
 
+// Which kernels of a pack are equal: letters are different kernels, and the digit behind each is the
+// number of equal ones before it.
+static void equal_kernels_of_a_pack(void **state) {
+  static const char pack[] = "canvas 1\n" CONV("a") "bind " SIZES_OF("s") "\n" THIN(
+      "b") "bind " SIZES_OF("t") " x0=2\n" CONV("c") "bind " SIZES_OF("u") "\n" CONV(
+      "d") "bind " SIZES_OF("v") "\n" THIN("e") "bind " SIZES_OF("w") " x0=4\n";
+  static const struct {
+    int first, before;
+  } expected[] = {{0, 0}, {1, 0}, {0, 1}, {0, 2}, {1, 1}};
+  canvas_context ctx = {""};
+  struct pack *p;
+  CHECK_INT(pack_parse(&ctx, pack, sizeof pack - 1, &p), CANVAS_OK, ctx.message);
+  struct pack_kernel *kernels = pack_identify(p);
+  const struct pack *at = p;
+  for (int i = 0; i < 5; i++, at = at->next) {
+    CHECK_INT(kernels[i].first, expected[i].first, at->kernel->name);
+    CHECK_INT(kernels[i].before, expected[i].before, at->kernel->name);
+    CHECK(hash_equal(kernels[i].hash, kernel_hash(at->kernel, NULL)), at->kernel->name);
+    CHECK(kernels[i].decided, at->kernel->name);
+  }
+  mem_free(kernels);
+  pack_free(p);
+}
+
 static const struct {
   const char *text, *expected;  // the message, or the bind line with the kernel figure3
 } ats[] = {
@@ -588,7 +612,7 @@ static void hostile_sizes(void **state) {
 
 CHECK_MAIN(cmocka_unit_test(text), cmocka_unit_test(norm_lines), cmocka_unit_test(inner_weights),
            cmocka_unit_test(print_is_stable), cmocka_unit_test(several_kernels),
-           cmocka_unit_test(hash_of_several_kernels), cmocka_unit_test(at),
-           cmocka_unit_test(legality), cmocka_unit_test(published_cost), cmocka_unit_test(cost),
-           cmocka_unit_test(weights_add_up), cmocka_unit_test(rows_with_weights_have_their_shape),
-           cmocka_unit_test(hostile_sizes))
+           cmocka_unit_test(hash_of_several_kernels), cmocka_unit_test(equal_kernels_of_a_pack),
+           cmocka_unit_test(at), cmocka_unit_test(legality), cmocka_unit_test(published_cost),
+           cmocka_unit_test(cost), cmocka_unit_test(weights_add_up),
+           cmocka_unit_test(rows_with_weights_have_their_shape), cmocka_unit_test(hostile_sizes))
