@@ -266,6 +266,12 @@ canvas_pack *canvas_pack_part(const canvas_pack *pack, int kernel);
 /* The kernel's hash; for several kernels or kept targets a hash of what each target has. Sizes do
  * not count. */
 canvas_hash canvas_pack_hash(const canvas_pack *pack);
+/* Why two packs differ, such as "target 'a' has different kernels"; "" if they are equal: the same
+ * targets, each with isomorphic kernels of equal sizes and norms, or kept in both. Names of kernels
+ * and the order of lines do not matter. CANVAS_NONE: a kernel is too symmetric to decide (none is
+ * known). */
+canvas_status canvas_pack_compare(canvas_context *ctx, const canvas_pack *a, const canvas_pack *b,
+                                  char **out);
 /* SVG picture of each different kernel with its targets, one below the other, and the names of kept
  * targets; its <desc> holds the pack's text. For one kernel without kept targets the picture is that
  * of canvas_kernel_svg. */

@@ -41,6 +41,18 @@ API_VALUE(canvas_hash, canvas_pack_hash, (const canvas_pack *pack), (pack), (can
   return hash_out(hash, decided);
 }
 
+API_STATUS(canvas_pack_compare,
+           (canvas_context * ctx, const canvas_pack *a, const canvas_pack *b, char **out),
+           (ctx, a, b, out)) {
+  NEED(a);
+  NEED(b);
+  NEED(out);
+  struct buf difference = {0};
+  TRY(pack_compare(ctx, pack_of(a), pack_of(b), 0, &difference));
+  *out = buf_take(&difference);
+  return CANVAS_OK;
+}
+
 API_VALUE(char *, canvas_pack_svg, (const canvas_pack *pack), (pack), NULL) {
   if (!pack) return NULL;
   struct buf out = {0};

@@ -129,6 +129,12 @@ struct pack_kernel {
 struct pack_kernel *pack_identify(const struct pack *p);
 /* That of the kernel; of several kernels or kept targets, of what each target has. */
 struct hash pack_hash(const struct pack *p, bool *decided);
+/* Appends what makes two packs different, such as "target 'a' has different kernels"; nothing if
+ * they are equal target by target: in isomorphic kernels with equal sizes and norms, or kept in both.
+ * CANVAS_NONE if a kernel is too symmetric to decide; `steps`: as for kernel_hash_within
+ * (pack_compare.c). */
+canvas_status pack_compare(canvas_context *ctx, const struct pack *a, const struct pack *b,
+                           int steps, struct buf *out);
 enum norm pack_norm(const struct pack *p);                  /* of the first kernel */
 canvas_status norm_parse(struct lexer *lx, enum norm *out); /* parses `batch` or `none` */
 bool pack_cost(const struct pack *p, struct cost *out);     /* of all targets; false: beyond 2^62 */

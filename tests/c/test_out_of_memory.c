@@ -79,6 +79,7 @@ TEXT_CALL(kernels_print, canvas_kernels_print(CTX, BYTES(KERNEL_TEXT), &text))
 TEXT_CALL(broken_rules, canvas_pack_broken_rules(CTX, api.pack, "", 0, &text))
 TEXT_CALL(pack_cost_json, canvas_pack_cost_json(CTX, api.pack, &text))
 TEXT_CALL(pack_idle_weights, canvas_pack_idle_weights(CTX, api.pack, &text))
+TEXT_CALL(pack_compare, canvas_pack_compare(CTX, api.pack, api.pack, &text))
 TEXT_CALL(pack_torch, canvas_pack_torch(CTX, api.pack, true, &text))
 TEXT_CALL(operator_describe, canvas_operator_describe(CTX, "gemm", &text))
 TEXT_CALL(program_count_json, canvas_program_count_json(CTX, api.program, &text))
@@ -700,6 +701,7 @@ static const struct {
     CALL(pack_print),
     CALL(pack_hash),
     CALL(pack_svg),
+    CALL(pack_compare),
     CALL(pack_part),
     CALL(pack_cost),
     CALL(pack_cost_json),
