@@ -156,6 +156,7 @@ typedef struct canvas_kernel_facts {
   int variables;  /* free sizes x0, x1, ... */
   bool has_weights;
   bool uses_groups;    /* G occurs: a binding must give it */
+  bool uses_stride;    /* S occurs: the kernel takes the stride itself, its input is not pooled */
   bool needs_fixed_hw; /* the shape of a weight depends on H or W */
 } canvas_kernel_facts;
 canvas_kernel_facts canvas_kernel_describe(const canvas_kernel *kernel);
