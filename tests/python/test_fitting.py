@@ -320,6 +320,34 @@ def test_the_modes_of_the_network_stay(network, data):
     assert not any(p.requires_grad for p in copy.parameters())
 
 
+class Untrainable(Small):
+    """Right in evaluation; in training it raises, or answers something else."""
+
+    def __init__(self, how):
+        super().__init__()
+        self.how = how
+
+    def forward(self, x):
+        if self.training and self.how == "raises":
+            raise RuntimeError("this head is for inference alone")
+        answer = super().forward(x)
+        return (answer, answer) if self.training and self.how == "pair" else answer
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [("raises", "cannot be trained: this head is for inference alone"),
+     ("pair", "while it trains, not a tuple for 2")],
+)  # fmt: skip
+def test_fit_refuses_what_fails_in_training_only(network, data, how, words):
+    copy = Untrainable(how)
+    copy.load_state_dict(network.state_dict())
+    said = []
+    with pytest.raises(canvas.CanvasError, match=words) as caught:
+        canvas.fit(copy.eval(), data, say=said.append)
+    assert said == [] and "\n" not in str(caught.value)
+
+
 def test_fit_refuses_bad_input(network, data):
     with pytest.raises(canvas.CanvasError, match=r"is torch\.float64 on cpu: a fit takes float32"):
         canvas.fit(Small().double(), data)
