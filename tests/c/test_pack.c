@@ -495,6 +495,21 @@ static void compared_packs(void **state) {
   }
 }
 
+// Each value of a variable gives another hash, whatever order of nodes the colours lead to.
+static void hashes_at_sizes(void **state) {
+  enum { VALUES = 300 };
+  static struct hash hashes[VALUES];
+  struct kernel *k = kernel_of("canvas 1\n" THIN("thin"));
+  bool decided;
+  for (int i = 0; i < VALUES; i++) {
+    struct sizes sizes = {.value[SIZE_G] = 1, .value[SIZE_X0] = i + 1};
+    hashes[i] = kernel_hash_within(k, &sizes, 0, &decided);
+    CHECK(decided, "thin");
+    for (int j = 0; j < i; j++) CHECK(!hash_equal(hashes[i], hashes[j]), "another value");
+  }
+  kernel_free(k);
+}
+
 // A limit of one step leaves symmetric kernels undecided, unless something else differs.
 static void undecided_packs(void **state) {
   static const char
@@ -724,7 +739,8 @@ static void hostile_sizes(void **state) {
 CHECK_MAIN(cmocka_unit_test(text), cmocka_unit_test(norm_lines), cmocka_unit_test(inner_weights),
            cmocka_unit_test(print_is_stable), cmocka_unit_test(several_kernels),
            cmocka_unit_test(hash_of_several_kernels), cmocka_unit_test(equal_kernels_of_a_pack),
-           cmocka_unit_test(compared_packs), cmocka_unit_test(undecided_packs),
-           cmocka_unit_test(at), cmocka_unit_test(legality), cmocka_unit_test(published_cost),
-           cmocka_unit_test(cost), cmocka_unit_test(weights_add_up),
-           cmocka_unit_test(rows_with_weights_have_their_shape), cmocka_unit_test(hostile_sizes))
+           cmocka_unit_test(compared_packs), cmocka_unit_test(hashes_at_sizes),
+           cmocka_unit_test(undecided_packs), cmocka_unit_test(at), cmocka_unit_test(legality),
+           cmocka_unit_test(published_cost), cmocka_unit_test(cost),
+           cmocka_unit_test(weights_add_up), cmocka_unit_test(rows_with_weights_have_their_shape),
+           cmocka_unit_test(hostile_sizes))
