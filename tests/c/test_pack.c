@@ -382,6 +382,7 @@ static void hash_of_several_kernels(void **state) {
       {THIN("b") "bind " SIZES_OF("t") " x0=4\n" CONV("c") "bind " SIZES_OF("s"), true},
       {CONV("a") "bind " SIZES_OF("t") "\n" THIN("b") "bind " SIZES_OF("s") " x0=2", false},
       {CONV("a") "bind " SIZES_OF("s") "\nbind " SIZES_OF("t"), false},
+      {CONV("a") "bind " SIZES_OF("s") "\n" THIN("b") "bind " SIZES_OF("u") " x0=2", false},
       {CONV("a") "bind " SIZES_OF("s") "\nkeep " SIZES_OF("t"), false},
       {CONV("a") "bind " SIZES_OF("s") "\n" THIN("b") "bind " SIZES_OF("t") " x0=2\nkeep " SIZES_OF(
            "u"),

@@ -5,6 +5,7 @@ import math
 import os
 import signal
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -268,6 +269,8 @@ def test_menu_sizes_every_operator_for_its_layer():
         for item in items:
             assert operator.fixed or item.pack.macs <= item.share * target.macs
             assert item.pack.targets == ["t"]
+            early = "stride=S" in item.pack.kernel or "subsample a " in item.pack.kernel
+            assert early == item.windowed
 
 
 def test_screening(teacher, recorded):
@@ -315,6 +318,12 @@ def test_proposals_keep_to_the_budget(teacher):
         assert drawn == (proposal.kind == MIX) or proposal.kind == MIX
         pack = proposal.pack(targets)
         assert {*pack.targets, *pack.kept} == {target.name for target in targets}
+    rows = [replace(row, loss=0.0) if row.sized is None else row for row in rows]
+    roomy = propose(rows, {"macs": 2 * limit}, drawn=True)
+    assert any(row.sized is None for proposal in roomy for row in proposal.rows)
+    for proposal in roomy:
+        kept = [row.layer for row in proposal.rows if row.sized is None]
+        assert sorted(proposal.pack(targets).kept) == sorted(kept)
 
 
 def test_fit(network, data, tmp_path, short):
