@@ -124,10 +124,10 @@ def torch_code(pack: str, patterns: bool = True) -> str:
 def dot(kernel: str, /) -> str:
     """A picture of a kernel in Graphviz's language."""
 
-def svg(kernel: str, /) -> str:
-    """A picture of a kernel as SVG.
+def svg(pack: str, /) -> str:
+    """A picture of the kernels of a pack as SVG.
 
-    Its <desc> holds the kernel's text.
+    Its <desc> holds the text: the kernel's, or for several kernels or kept targets the pack's.
     """
 
 def lower(pack: str, target: int, batch: int = 1) -> str:

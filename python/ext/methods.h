@@ -45,7 +45,7 @@
     "The source of a self-contained torch.nn.Module.")                                             \
   X(dot, core_dot, METH_O, "($module, kernel, /)",                                                 \
     "A picture of a kernel in Graphviz's language.")                                               \
-  X(svg, core_svg, METH_O, "($module, kernel, /)", "A picture of a kernel as SVG.")                \
+  X(svg, core_svg, METH_O, "($module, pack, /)", "A picture of the kernels of a pack as SVG.")     \
   X(lower, core_lower, WITH_KEYWORDS, "($module, pack, target, batch=1)",                          \
     "The program of one target of a pack.")                                                        \
   X(operator_program, core_operator_program, WITH_KEYWORDS, "($module, name, arguments)",          \
