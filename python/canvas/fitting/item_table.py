@@ -22,6 +22,7 @@ from .choice import Item
 from .layer_data import LayerData
 from .layer_fit import BATCH, compare, fit_layer, take_scale
 from .menu import KEEP, Sized
+from .take_over import start_from
 from .teacher import Fitted, Teacher
 
 NAN = "its outputs are not finite"
@@ -69,7 +70,13 @@ def kept_rows(teacher: Teacher, timed: bool) -> list[Row]:
 
 
 def fit_item(
-    teacher: Teacher, data: LayerData, sized: Sized, steps: int, seed: int, timed: bool
+    teacher: Teacher,
+    data: LayerData,
+    sized: Sized,
+    steps: int,
+    seed: int,
+    timed: bool,
+    take_over: bool = True,
 ) -> Row:
     """Fit, score and time one item.  A failure is a row with infinite loss."""
     cost = sized.pack.cost
@@ -77,7 +84,7 @@ def fit_item(
         sized, sized.layer, steps, 1.0, math.inf, math.inf, int(cost["macs"]), int(cost["params"])
     )
     try:
-        fitted, error = fit_operator(data, sized, steps, seed)
+        fitted, error = fit_operator(data, sized, steps, seed, take_over)
         row = replace(row, error=error, fitted=fitted)
         seconds = seconds_of(_core.lower(sized.pack.text, 0, 1)) if timed else math.nan
         loss = teacher.loss_of(sized.layer, fitted)
@@ -86,14 +93,18 @@ def fit_item(
         return replace(row, why=one_line(error))
 
 
-def fit_operator(data: LayerData, sized: Sized, steps: int, seed: int) -> tuple[Fitted, float]:
+def fit_operator(
+    data: LayerData, sized: Sized, steps: int, seed: int, take_over: bool = True
+) -> tuple[Fitted, float]:
     """The operator after `steps` steps at its layer, and its error on recorded images that the fit
-    did not see.
+    did not see.  With `take_over`, weights that enter linearly start from the layer's.
     """
     target = sized.pack.targets[0]
     torch.manual_seed(seed)
     module = sized.pack.module(sized.pack.module.BINDINGS[0]["cin"], target=target)
     held_out, seen = data.split(min(HELD_OUT, len(data.inputs) // 4))
+    if take_over:
+        start_from(module, seen, seed)
     fit_layer(module, seen, steps, seed)
     recompute_statistics(module, seen.inputs[: 2 * HELD_OUT].float(), BATCH)
     error = compare(module, held_out).error
@@ -118,9 +129,11 @@ def fill(
     timed: bool,
     say: Callable[[str], None] = lambda line: None,
     until: float = math.inf,
+    take_over: bool = True,
 ) -> list[Row]:
     """The table of a menu: every item for SHORT steps, the better half of each layer for LONG
-    ones.  At `until` (time.monotonic) it ends with the rows that are there.
+    ones.  At `until` (time.monotonic) it ends with the rows that are there.  `take_over` as in
+    `fit_operator`.
     """
     rows: dict[tuple[str, str], Row] = {}
     for steps in (SHORT, LONG):
@@ -128,7 +141,7 @@ def fill(
             if time.monotonic() > until:
                 say(f"the time for fits is over: {len(rows)} of {len(menu)} items are fitted")
                 return list(rows.values())
-            row = fit_item(teacher, data[sized.layer], sized, steps, seed, timed)
+            row = fit_item(teacher, data[sized.layer], sized, steps, seed, timed, take_over)
             old = rows.get((row.layer, row.name))
             if old is None or row.loss < old.loss:
                 rows[row.layer, row.name] = row
