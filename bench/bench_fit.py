@@ -1,10 +1,9 @@
 """Fits of a trained network: what each kind of choice reaches, beside its teacher.
 
     ./dev bench fit [--data NAME] [--budget B ...] [--draws N] [--seeds S,S] [--time T]
-                    [--teacher-epochs E] [--teacher FILE] [--json] [--record]
+                    [--teacher-epochs E] [--teacher FILE] [--out DIR] [--json] [--record]
 
-The teacher is resnet8 of width 16, trained for E epochs and kept in FILE (in build/bench-fit, made
-once). Each seed is a fit of its own: screening, table, choice and tuning. A row is a budget and a
+The teacher is resnet8 of width 16, trained for E epochs and kept in FILE (in build/bench-fit, made once). Each seed is a fit of its own: screening, table, choice and tuning. A row is a budget and a
 kind of network; accuracy is that of the test images, `points` is the difference to the teacher,
 `speed-up` is that of the native code of the whole network over that of the teacher.
 """
@@ -21,7 +20,7 @@ import harness
 import torch
 
 import canvas
-from canvas.fitting.fit import LONGER, TEACHER, Candidate, Fit
+from canvas.fitting.fit import TEACHER, TUNED_TEACHER, Candidate, Fit
 from canvas.nn.network import Recipe, build_network
 from canvas.training import checkpoint
 from canvas.training.train import train
@@ -29,9 +28,9 @@ from canvas.training.train import train
 WIDTH = 16
 
 
-def trained(data: Any, epochs: int, file: Path) -> torch.nn.Module:
+def trained(data: Any, model: str, width: int, epochs: int, file: Path) -> torch.nn.Module:
     """The teacher, from its file if it is there."""
-    network = build_network(Recipe("resnet8", WIDTH, data.shape, data.classes, "all", 0))
+    network = build_network(Recipe(model, width, data.shape, data.classes, "all", 0))
     if file.exists():
         return canvas.load_weights(network, file)
     print(f"training the teacher for {epochs} epochs", flush=True)
@@ -42,13 +41,8 @@ def trained(data: Any, epochs: int, file: Path) -> torch.nn.Module:
 
 
 def best_of_kind(found: Fit) -> dict[tuple[str, str], Candidate]:
-    """(budget, kind) -> the candidate with the highest validation accuracy."""
-    best: dict[tuple[str, str], Candidate] = {}
-    for one in found.candidates:
-        key = (one.budget, one.kind)
-        if key not in best or one.validation > best[key].validation:
-            best[key] = one
-    return best
+    """(budget, kind) -> the network that has finals."""
+    return {(one.budget, one.kind): one for one in found.candidates if one.tests}
 
 
 def summary(fits: list[Fit], key: tuple[str, str]) -> dict[str, Any]:
@@ -87,9 +81,14 @@ def main() -> None:
     parser.add_argument("--seeds", default="1", metavar="S,S")
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--longer", type=int, default=6)
+    parser.add_argument("--final-seeds", type=int, default=3)
+    parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--time", default=None, metavar="T", help="limit for each fit")
     parser.add_argument("--teacher-epochs", type=int, default=16, metavar="E")
     parser.add_argument("--teacher", default=None, metavar="FILE")
+    parser.add_argument("--width", type=int, default=WIDTH)
+    parser.add_argument("--model", default="resnet8")
+    parser.add_argument("--out", default=None, metavar="DIR", help="keeps studies, and goes on")
     given = parser.parse_args()
     recorder = harness.Recorder("fit", given.record)
     torch.set_num_threads(1)
@@ -97,23 +96,24 @@ def main() -> None:
     default = (
         harness.ROOT / "build" / "bench-fit" / f"{given.data}-{given.teacher_epochs}.safetensors"
     )
-    teacher = trained(data, given.teacher_epochs, Path(given.teacher or default))
+    file = Path(given.teacher or default)
+    teacher = trained(data, given.model, given.width, given.teacher_epochs, file)
     fits: list[Fit] = []
     for seed in map(int, given.seeds.split(",")):
-        start = time.process_time()
+        start = time.monotonic()
         fits.append(
             canvas.fit(
                 teacher, data, budget=given.budget or ["latency=0.6x", "macs=0.3x"],
                 draws=given.draws, epochs=given.epochs, longer=given.longer,
-                time_limit=given.time, seed=seed, say=lambda text: None,
+                time_limit=given.time, seed=seed, final_seeds=given.final_seeds,
+                out=None if given.out is None else Path(given.out) / f"seed-{seed}",
+                workers=given.workers, say=lambda text: None,
             )
         )  # fmt: skip
-        used = time.process_time() - start
-        print(
-            f"seed {seed}: {used:.0f} s of processor time, {len(fits[-1].rows)} items", flush=True
-        )
+        used = time.monotonic() - start
+        print(f"seed {seed}: {used:.0f} s\n{fits[-1].report.conclusion}", flush=True)
     keys = dict.fromkeys(key for found in fits for key in best_of_kind(found))
-    keys = dict.fromkeys([("", TEACHER), ("", LONGER), *keys])
+    keys = dict.fromkeys([("", TEACHER), ("", TUNED_TEACHER), *keys])
     for key in keys:
         row = summary(fits, key)
         print(json.dumps(row) if given.json else line(row), flush=True)

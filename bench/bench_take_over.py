@@ -22,7 +22,7 @@ from typing import Any
 
 import harness
 import torch
-from bench_fit import trained
+from bench_fit import WIDTH, trained
 
 import canvas
 from canvas.fitting import layer_fit
@@ -113,7 +113,8 @@ def main() -> None:
     default = (
         harness.ROOT / "build" / "bench-fit" / f"{given.data}-{given.teacher_epochs}.safetensors"
     )
-    network = trained(data, given.teacher_epochs, Path(given.teacher or default))
+    file = Path(given.teacher or default)
+    network = trained(data, "resnet8", WIDTH, given.teacher_epochs, file)
     teacher = Teacher(network, "all", data.train[0], data.validation[0][:1024])
     recorded, _ = teacher.layer_data(MEMORY, 3000)
     items = menu(

@@ -10,6 +10,7 @@
 /* Subcommands of the Python package, which the help lists. */
 static const struct command python_subcommands[] = {
     {.subcommand = "search", .summary = "search for kernels that replace a network's convolutions"},
+    {.subcommand = "fit", .summary = "make a trained network faster, an operator for each layer"},
     {.subcommand = "trials", .summary = "list all candidates of a study"},
     {.subcommand = "pareto", .summary = "print and plot the Pareto front of a study"},
     {.subcommand = "replay", .summary = "train and time a candidate of a study again"},
@@ -29,7 +30,8 @@ static const struct command *const commands[] = {
     &command_operator,      &command_network,       &command_help,
     &command_completion,    &python_subcommands[0], &python_subcommands[1],
     &python_subcommands[2], &python_subcommands[3], &python_subcommands[4],
-    &python_subcommands[5], &python_subcommands[6], NULL};
+    &python_subcommands[5], &python_subcommands[6], &python_subcommands[7],
+    NULL};
 
 /* ---- the subcommand ------------------------------------------------------------------------------ */
 

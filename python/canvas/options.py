@@ -33,13 +33,14 @@ class Option:
     question: bool  # a study that is continued must have the same value
     metavar: str  # "" for a switch, which takes no value
     help: str
+    repeated: bool = False  # a flag may stand several times: the value is a list
 
     @property
     def flag(self) -> str:
         return "--" + self.name.replace("_", "-")
 
 
-def _whole(low: int, high: int) -> Callable[[Any], int]:
+def whole_number(low: int, high: int) -> Callable[[Any], int]:
     def read(value: Any) -> int:
         expected = f"a whole number from {low} to {high}"
         if isinstance(value, (bool, float)) or not isinstance(value, (int, str)):
@@ -53,7 +54,7 @@ def _whole(low: int, high: int) -> Callable[[Any], int]:
     return read
 
 
-def _one_of(*words: str) -> Callable[[Any], str]:
+def one_of(*words: str) -> Callable[[Any], str]:
     def read(value: Any) -> str:
         if value not in words:
             near = did_you_mean(value, words) if isinstance(value, str) else ""
@@ -79,7 +80,7 @@ def _list_of(*words: str) -> Callable[[Any], str]:
     return read
 
 
-def _text(value: Any) -> str:
+def text_line(value: Any) -> str:
     if not isinstance(value, str) or not value or not value.isprintable() or len(value) > 4096:
         raise ValueError("a line of text")
     return value
@@ -88,7 +89,7 @@ def _text(value: Any) -> str:
 def _model(value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError("the name of a model, such as resnet8 or package.module:callable")
-    return _text(value)
+    return text_line(value)
 
 
 _UNITS = {"": 1.0, "s": 1.0, "ms": 1e-3, "m": 60.0, "min": 60.0, "h": 3600.0}
@@ -170,7 +171,7 @@ OPTIONS = (
     ),
     Option(
         "data",
-        _text,
+        text_line,
         None,
         True,
         "NAME",
@@ -179,7 +180,7 @@ OPTIONS = (
     ),
     Option(
         "image_size",
-        _whole(4, 4096),
+        whole_number(4, 4096),
         None,
         True,
         "N",
@@ -187,7 +188,7 @@ OPTIONS = (
     ),
     Option(
         "images",
-        _whole(2, 100_000_000),
+        whole_number(2, 100_000_000),
         None,
         True,
         "N",
@@ -195,7 +196,7 @@ OPTIONS = (
     ),
     Option(
         "normalize",
-        _one_of("yes", "no"),
+        one_of("yes", "no"),
         None,
         True,
         "yes|no",
@@ -204,7 +205,7 @@ OPTIONS = (
     ),
     Option(
         "flip",
-        _one_of("yes", "no"),
+        one_of("yes", "no"),
         None,
         True,
         "yes|no",
@@ -212,7 +213,7 @@ OPTIONS = (
     ),
     Option(
         "crop",
-        _whole(0, 1024),
+        whole_number(0, 1024),
         None,
         True,
         "N",
@@ -221,7 +222,7 @@ OPTIONS = (
     ),
     Option(
         "budget",
-        _text,
+        text_line,
         None,
         True,
         "BUDGET",
@@ -240,7 +241,7 @@ OPTIONS = (
     ),
     Option(
         "width",
-        _whole(1, 4096),
+        whole_number(1, 4096),
         None,
         True,
         "N",
@@ -248,17 +249,17 @@ OPTIONS = (
     ),
     Option(
         "trials",
-        _whole(1, 1_000_000),
+        whole_number(1, 1_000_000),
         40,
         False,
         "N",
         "new kernels to train, at least to the first rung, for each budget of a sweep; pruned and "
         "failed ones count, rejected ones do not",
     ),
-    Option("epochs", _whole(1, 10_000), 6, True, "N", "epochs of each training"),
+    Option("epochs", whole_number(1, 10_000), 6, True, "N", "epochs of each training"),
     Option(
         "strategy",
-        _one_of("evolve", "random"),
+        one_of("evolve", "random"),
         "evolve",
         True,
         "evolve|random",
@@ -267,7 +268,7 @@ OPTIONS = (
     ),
     Option(
         "start",
-        _one_of("random", "known"),
+        one_of("random", "known"),
         "random",
         True,
         "random|known",
@@ -281,7 +282,7 @@ OPTIONS = (
         "SHARE",
         "share of new kernels that --strategy evolve draws at random, as a comparison",
     ),
-    Option("batch_size", _whole(2, 65_536), 64, True, "N", "images per training step"),
+    Option("batch_size", whole_number(2, 65_536), 64, True, "N", "images per training step"),
     Option(
         "time_limit",
         read_duration,
@@ -301,7 +302,7 @@ OPTIONS = (
     ),
     Option(
         "seed",
-        _whole(0, 2**63 - 1),
+        whole_number(0, 2**63 - 1),
         1,
         True,
         "N",
@@ -317,11 +318,16 @@ OPTIONS = (
         "with --draws paper 5..12)",
     ),
     Option(
-        "groups", _whole(1, 65_536), None, True, "N", "value of G in every kernel (default: drawn)"
+        "groups",
+        whole_number(1, 65_536),
+        None,
+        True,
+        "N",
+        "value of G in every kernel (default: drawn)",
     ),
     Option(
         "require",
-        _one_of("reach", "none"),
+        one_of("reach", "none"),
         "reach",
         True,
         "reach|none",
@@ -330,7 +336,7 @@ OPTIONS = (
     ),
     Option(
         "norm",
-        _one_of("batch", "none"),
+        one_of("batch", "none"),
         "batch",
         True,
         "batch|none",
@@ -339,7 +345,7 @@ OPTIONS = (
     ),
     Option(
         "memory_format",
-        _one_of("auto", "contiguous", "channels_last"),
+        one_of("auto", "contiguous", "channels_last"),
         "auto",
         True,
         "FORMAT",
@@ -357,7 +363,7 @@ OPTIONS = (
     ),
     Option(
         "policy",
-        _one_of("paper", "spatial", "all"),
+        one_of("paper", "spatial", "all"),
         "paper",
         True,
         "paper|spatial|all",
@@ -367,7 +373,7 @@ OPTIONS = (
     ),
     Option(
         "prune",
-        _one_of("rungs", "macs", "paper", "none"),
+        one_of("rungs", "macs", "paper", "none"),
         "rungs",
         True,
         "rungs|macs|paper|none",
@@ -377,7 +383,7 @@ OPTIONS = (
     ),
     Option(
         "pretests",
-        _one_of("yes", "no"),
+        one_of("yes", "no"),
         "yes",
         True,
         "yes|no",
@@ -385,17 +391,17 @@ OPTIONS = (
     ),
     Option(
         "lag",
-        _whole(1, 1024),
+        whole_number(1, 1024),
         6,
         True,
         "L",
         "each decision uses the results of trials up to L before it only, so that the search is "
         "the same with any number of workers; at most L trainings run at a time",
     ),
-    Option("grace", _whole(0, 10_000), 2, True, "N", "first epochs without any pruning"),
+    Option("grace", whole_number(0, 10_000), 2, True, "N", "first epochs without any pruning"),
     Option(
         "latency_batch",
-        _whole(1, 4096),
+        whole_number(1, 4096),
         1,
         False,
         "N",
@@ -403,7 +409,7 @@ OPTIONS = (
     ),
     Option(
         "finalists",
-        _whole(0, 1000),
+        whole_number(0, 1000),
         1,
         False,
         "K",
@@ -412,7 +418,7 @@ OPTIONS = (
     ),
     Option(
         "final_epochs",
-        _whole(1, 10_000),
+        whole_number(1, 10_000),
         None,
         False,
         "N",
@@ -420,7 +426,7 @@ OPTIONS = (
     ),
     Option(
         "final_seeds",
-        _whole(1, 100),
+        whole_number(1, 100),
         3,
         False,
         "N",
@@ -445,7 +451,7 @@ OPTIONS = (
     ),
     Option(
         "latency",
-        _one_of("native", "torch"),
+        one_of("native", "torch"),
         "native",
         False,
         "native|torch",
@@ -454,7 +460,7 @@ OPTIONS = (
     ),
     Option(
         "compile",
-        _one_of("yes", "unchanged", "no"),
+        one_of("yes", "unchanged", "no"),
         "yes",
         False,
         "yes|unchanged|no",
@@ -472,7 +478,7 @@ OPTIONS = (
     ),
     Option(
         "workers",
-        _whole(1, 1024),
+        whole_number(1, 1024),
         min(2, os.cpu_count() or 1),
         False,
         "N",
@@ -484,14 +490,12 @@ BY_NAME = {option.name: option for option in OPTIONS}
 
 
 def read_options(given: Mapping[str, Any]) -> dict[str, Any]:
-    """All options with their values: given ones (not None) converted, the others default.
+    """All options of a search with their values: given ones (not None) converted, the others
+    default.
 
     Raises CanvasError with one message that names the option, the value and the expected form.
     """
-    for name in given:
-        if name not in BY_NAME:
-            raise CanvasError(f"a search has no option '{name}'{did_you_mean(name, BY_NAME)}")
-    values = {option.name: read_option(option, given.get(option.name)) for option in OPTIONS}
+    values = read_rows(given, OPTIONS, "a search")
     for name in ("model", "data"):
         if values[name] is None:
             raise CanvasError(f"a search needs {BY_NAME[name].flag} {BY_NAME[name].metavar}")
@@ -502,16 +506,15 @@ def read_options(given: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-def stored_options(text: str) -> dict[str, Any]:
-    """The options that a study stores as JSON; options that it lacks are default.
-
-    Raises CanvasError with one message where the text is damaged.
+def read_rows(given: Mapping[str, Any], rows: Sequence[Option], what: str) -> dict[str, Any]:
+    """The values of `rows`; `what` has these options.  Raises CanvasError as `read_options`
+    does.
     """
-    stored = json_object(text)
-    try:
-        return read_options({name: value for name, value in stored.items() if name in BY_NAME})
-    except CanvasError as error:
-        raise CanvasError(f"its options: {error}") from None
+    names = {option.name: option for option in rows}
+    for name in given:
+        if name not in names:
+            raise CanvasError(f"{what} has no option '{name}'{did_you_mean(name, names)}")
+    return {option.name: read_option(option, given.get(option.name)) for option in rows}
 
 
 def json_object(text: Any) -> dict[str, Any]:

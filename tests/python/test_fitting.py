@@ -2,6 +2,9 @@
 
 import itertools
 import math
+import os
+import signal
+import time
 
 import pytest
 
@@ -10,15 +13,17 @@ pytest.importorskip("scipy")
 
 import canvas  # noqa: E402
 from canvas.data import Data  # noqa: E402
-from canvas.fitting import choice, item_table, layer_fit, menu, screen  # noqa: E402
+from canvas.fitting import choice, fit_run, item_table, layer_fit, menu, screen  # noqa: E402
 from canvas.fitting.budget import parse_budget  # noqa: E402
 from canvas.fitting.candidates import CONTROLS, MIX, SINGLE, propose  # noqa: E402
 from canvas.fitting.divergence import divergence  # noqa: E402
+from canvas.fitting.forks import run_forked  # noqa: E402
 from canvas.fitting.layer_data import images_within, record  # noqa: E402
 from canvas.fitting.menu import Operator, sizes_of  # noqa: E402
 from canvas.fitting.teacher import Fitted, Teacher  # noqa: E402
 from canvas.nn import controls  # noqa: E402
 from canvas.nn.layer_target import Target  # noqa: E402
+from canvas.study import Study  # noqa: E402
 
 torch.set_num_threads(1)
 
@@ -27,6 +32,16 @@ DENSE = Operator(
     "canvas 1\nkernel dense\na = input\nb = unfold a over=H,W k=K\nc = fc b to=C\nout c\n",
     fixed=True,
 )  # fmt: skip
+
+
+@pytest.fixture
+def short(monkeypatch):
+    """Fits of few steps: what they come to does not matter."""
+    monkeypatch.setattr(item_table, "SHORT", 4)
+    monkeypatch.setattr(item_table, "LONG", 8)
+    monkeypatch.setattr(screen, "STEPS", 4)
+    monkeypatch.setattr(fit_run, "REFIT", 12)
+    monkeypatch.setattr(menu, "SHARES", (0.5, 0.3))
 
 
 def images(count, seed, classes=3, size=8):
@@ -258,10 +273,24 @@ def test_menu_sizes_every_operator_for_its_layer():
 def test_screening(teacher, recorded):
     layer = screen.screening_layer(teacher.targets)
     assert layer.stride == 1 and layer.cin == layer.cout
-    found = [screen.screen(teacher.targets, recorded[layer.name], 5, count) for count in (4, 7)]
+    told = []
+
+    def tell(number, item, seconds):
+        told.append((number, item.hash, item.error))
+
+    found = [
+        screen.screen(teacher.targets, recorded[layer.name], 5, count, workers, tell=tell)
+        for count, workers in ((4, 1), (7, 2))
+    ]
     assert [f.hash for f in found[0]] == [f.hash for f in found[1]][:4]
     assert [f.error for f in found[0]] == [f.error for f in found[1]][:4]
     assert len({f.hash for f in found[1]}) == 7 and all(0 <= f.error <= 1 for f in found[1])
+    assert sorted(number for number, *_ in told) == sorted([*range(1, 5), *range(1, 8)])
+    # What is known is not fitted again, and what follows is the same.
+    known = {item.hash: item.error for item in found[1][:5]}
+    told.clear()
+    again = screen.screen(teacher.targets, recorded[layer.name], 5, 7, 2, known=known, tell=tell)
+    assert again == found[1] and sorted(number for number, *_ in told) == [6, 7]
     good = screen.survivors(found[1], 2)
     assert len(good) <= 2 and all(not operator.control for operator in good)
 
@@ -288,10 +317,10 @@ def test_proposals_keep_to_the_budget(teacher):
         assert {*pack.targets, *pack.kept} == {target.name for target in targets}
 
 
-def test_fit(network, data):
+def test_fit(network, data, tmp_path, short):
     before = {name: value.clone() for name, value in network.state_dict().items()}
-    asked = {"budget": "macs=0.4x", "epochs": 1, "longer": 1, "latency": "none"}
-    result, again = (canvas.fit(network, data, draws=2, say=print, **asked) for _ in range(2))
+    asked = {"budget": "macs=0.4x", "epochs": 1, "longer": 2, "latency": "none", "draws": 4}
+    result = canvas.fit(network, data, say=print, workers=2, out=tmp_path, **asked)
     assert all(torch.equal(before[n], v) for n, v in network.state_dict().items())
     assert [c.kind for c in result.candidates[:2]] == ["teacher", "teacher, tuned"]
     assert {c.budget for c in result.candidates[2:]} == {"macs=0.4x"}
@@ -300,13 +329,133 @@ def test_fit(network, data):
     assert best.macs < result.teacher.macs and best.speedup is None
     assert best.validation > result.teacher.validation - 0.1
     assert {*best.choice} == {*best.pack.targets, *best.pack.kept}
-    assert torch.equal(*(r.best().network(data.test[0][:5]) for r in (result, again)))
-    assert "speed-up" in str(result) and "macs=0.4x" in str(result)
+    assert len(best.tests) == 3 and best.epochs == 2 and len(set(result.teacher.tests)) == 1
+    right = best.network(data.test[0]).argmax(1) == data.test[1]
+    assert torch.equal(right, best.hits[0]) and best.tests[0] == right.float().mean()
+    assert "macs=0.4x" in str(result) and "a choice per layer" in result.report.conclusion
     with pytest.raises(canvas.CanvasError, match="the fit had no budget"):
         result.best("macs=0.9x")
+    # One worker, in one go: the same.  A study that is done: nothing is done again.
+    alone = canvas.fit(network, data, say=print, workers=1, **asked)
+    lines = []
+    again = canvas.fit(network, data, say=lines.append, workers=2, out=tmp_path, **asked)
+    for other in (alone, again):
+        assert torch.equal(*(r.best().network(data.test[0][:5]) for r in (result, other)))
+        assert other.report.conclusion == result.report.conclusion
+    assert not [line for line in lines if "fitting" in line or "tuning" in line or "final" in line]
+    with pytest.raises(canvas.CanvasError, match="--epochs 2 instead of 1"):
+        canvas.fit(network, data, say=print, out=tmp_path, **{**asked, "epochs": 2})
+    with torch.no_grad():
+        copy = Small()
+        copy.load_state_dict(network.state_dict())
+        copy.head.weight.mul_(1.5)
+    with pytest.raises(canvas.CanvasError, match="the code of the model has changed"):
+        canvas.fit(copy, data, say=print, out=tmp_path, **asked)
 
 
-def test_the_modes_of_the_network_stay(network, data):
+class Killed(BaseException):
+    pass
+
+
+def killed_at(network, data, folder, asked, stage, count):
+    """A fit that ends like a killed one when a stage has recorded so many rows."""
+    original, left = getattr(Study, stage), [count]
+
+    def record(self, *words, **more):
+        value = original(self, *words, **more)
+        left[0] -= 1
+        if not left[0]:
+            raise Killed
+        return value
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Study, stage, record)
+        with pytest.raises(Killed):
+            canvas.fit(network, data, say=print, out=folder, **asked)
+
+
+STAGES = [
+    ("record_screened", 2),
+    ("record_fitted", 5),
+    ("record_fitted", 60),
+    ("add_networks", 1),
+    ("add_networks", 2),
+    ("tuned", 1),
+    ("tuned", 3),
+    ("final", 4),
+]
+
+
+@pytest.fixture
+def whole(network, data, short):
+    asked = {
+        "budget": "macs=0.4x", "epochs": 1, "longer": 1, "latency": "none", "draws": 3,
+        "final_seeds": 2, "workers": 2, "policy": "spatial",
+    }  # fmt: skip
+    return asked, canvas.fit(network, data, say=print, **asked)
+
+
+@pytest.mark.parametrize(("stage", "count"), STAGES)
+def test_a_killed_fit_goes_on_with_every_row(network, data, tmp_path, whole, stage, count):
+    asked, expected = whole
+    killed_at(network, data, tmp_path, asked, stage, count)
+    with Study.read(tmp_path) as study:
+        before = [
+            study.screened(),
+            study.fitted_items(),
+            [r for r in study.candidates() if r.weights],
+        ]
+    found = canvas.fit(network, data, say=print, out=tmp_path, **asked)
+    assert found.report.conclusion == expected.report.conclusion
+    images = data.test[0][:9]
+    for one, other in zip(found.candidates, expected.candidates, strict=True):
+        assert (one.name, one.choice, one.tests) == (other.name, other.choice, other.tests)
+        assert torch.equal(one.network(images), other.network(images))
+    with Study.read(tmp_path) as study:
+        items = study.fitted_items()
+        assert all(row in study.screened() for row in before[0])
+        assert all(row in items for row in before[1])
+        assert len({(i.layer, i.operator, i.steps, i.seed) for i in items}) == len(items)
+        after = {row.id: row.weights for row in study.candidates()}
+        assert stage != "final" or all(after[row.id] == row.weights for row in before[2])
+
+
+def test_weights_that_are_gone_or_changed_are_computed_again(network, data, tmp_path, whole):
+    asked, expected = whole
+    canvas.fit(network, data, say=print, out=tmp_path, **{**asked, "final_seeds": 1})
+    kept = sorted((tmp_path / "weights").iterdir())
+    for at, path in enumerate(kept):
+        if at % 3 == 0:
+            path.unlink()
+        elif at % 3 == 1:
+            path.write_bytes(path.read_bytes()[:-1] + b"x")
+    found = canvas.fit(network, data, say=print, out=tmp_path, **asked)
+    tests = {one.name: one.tests for one in found.candidates}
+    for one in expected.candidates:
+        assert tests.get(one.name, one.tests) == one.tests
+
+
+def test_a_child_that_is_killed_costs_its_job_alone():
+    def job(number):
+        if number == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return number * number
+
+    found = dict(run_forked(job, range(6), 2, lost=lambda why: why))
+    assert "SIGKILL (out of memory?)" in found.pop(2)
+    assert found == {0: 0, 1: 1, 3: 9, 4: 16, 5: 25}
+    assert dict(run_forked(job, [0, 1], 2, until=time.monotonic() - 1)) == {}
+
+    def refused(number):
+        raise canvas.CanvasError(f"no {number}")
+
+    with pytest.raises(canvas.CanvasError, match="no 7"):
+        list(run_forked(refused, [7], 1))
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        list(run_forked(lambda n: 1 // n, [0], 1))
+
+
+def test_the_modes_of_the_network_stay(network, data, short):
     copy = Small()
     copy.load_state_dict(network.state_dict())
     copy.train()
@@ -338,11 +487,11 @@ def test_fit_refuses_bad_input(network, data):
         canvas.fit(untrained, data, say=print)
     with pytest.raises(canvas.CanvasError, match="takes a trained"):
         canvas.fit("resnet8", data)
-    with pytest.raises(canvas.CanvasError, match="is no budget of a fit"):
+    with pytest.raises(canvas.CanvasError, match="budget takes budgets such as"):
         canvas.fit(network, data, budget="latency=60%")
-    with pytest.raises(canvas.CanvasError, match="not none with a budget of latency"):
+    with pytest.raises(canvas.CanvasError, match="a budget of latency needs times"):
         canvas.fit(network, data, latency="none")
-    with pytest.raises(canvas.CanvasError, match="time_limit is a time such as"):
+    with pytest.raises(canvas.CanvasError, match="--time-limit takes a time such as"):
         canvas.fit(network, data, time_limit="soon")
     with pytest.raises(canvas.NoSolution, match="the layers that are not replaced take"):
         canvas.fit(network, data, budget="latency=0.01x", draws=0, time_limit=2, say=print)

@@ -4,13 +4,14 @@ import os
 import sqlite3
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from canvas.errors import CanvasError
 from canvas.options import read_options
-from canvas.study import Final, Study, Timing
+from canvas.study import Final, FittedItem, ScreenedKernel, Study, Timing
 
 OPTIONS = read_options({"model": "resnet8", "data": "digits"})
 
@@ -322,6 +323,47 @@ def test_a_study_of_format_5_keeps_the_seconds_of_its_timings(tmp_path):
         assert study.processor_of_timing() == 0.75
 
 
+FORMAT_6 = Path(__file__).with_name("study_format_6.sql").read_text()
+
+
+def test_a_study_of_format_6_gets_the_tables_of_fits(tmp_path):
+    with sqlite3.connect(tmp_path / "study.db") as database:
+        database.executescript(FORMAT_6)
+    database.close()
+    with Study.open(tmp_path) as study:
+        assert study.processor_of_timing() and study.timings(1)[0].processor == 1.25
+        rows = study.candidates()
+        assert {row.role for row in rows} == {""} and not any(row.weights for row in rows)
+        assert study.screened() == [] and study.fitted_items() == []
+
+
+def test_what_a_fit_records_comes_back(tmp_path):
+    item = FittedItem(
+        "conv1", "grouped@0.5", 40, 1, "pack", 0.25, 0.5, 1e-6, 100, 10, "ab", "", 1.5
+    )
+    failed = replace(item, steps=100, divergence=None, reason="its outputs are not finite")
+    kernels = [ScreenedKernel(n, f"kernel {n}", None, f"h{n}", 0.5, 0.1) for n in (1, 2)]
+    with Study.open(tmp_path) as study:
+        begin(study)
+        for row in (item, failed):
+            study.record_fitted(row)
+        for row in kernels:
+            study.record_screened(row)
+        network = {"name": "0", "kind": "find", "role": "mix", "budget": "macs=0.5x"}
+        network |= {"pack": "pack", "hash": "hash", "layer_macs": 100}
+        (id,) = study.add_networks([{**network, "choice": {"b": "grouped@0.5", "a": "keep"}}])
+        assert study.candidate(id).status == "new" and study.tuned_epochs(id) == 0
+        for epochs, accuracy in ((2, 0.75), (6, 0.875)):
+            study.tuned(id, epochs, accuracy, 0.125, "cd", 3.0, (1000, 50))
+            assert study.tuned_epochs(id) == epochs
+    with Study.read(tmp_path) as study:
+        assert study.fitted_items() == [item, failed] and study.screened() == kernels
+        row = study.candidate(id)
+        assert (row.status, row.role, row.val_accuracy) == ("done", "mix", 0.875)
+        assert (row.divergence, row.weights, row.macs, row.rung) == (0.125, "cd", 1000, 2)
+        assert study.choice_of(id) == {"b": "grouped@0.5", "a": "keep"}
+
+
 def test_the_share_of_timing_counts_a_run_that_was_killed_as_far_as_it_recorded(tmp_path):
     for seconds, share in ((10.0, 0.2), (None, pytest.approx(0.2, abs=0.01))):
         with Study.open(tmp_path) as study:
@@ -350,7 +392,13 @@ def test_a_study_of_an_older_format_is_the_same_as_a_new_one(tmp_path):
             return {n: sorted(c["name"] for c in rows) for n, rows in zip(names, columns)}
 
     expected = shape(tmp_path / "new")
-    for number, text in ((2, FORMAT_2), (3, FORMAT_3), (4, FORMAT_4), (5, FORMAT_5)):
+    for number, text in (
+        (2, FORMAT_2),
+        (3, FORMAT_3),
+        (4, FORMAT_4),
+        (5, FORMAT_5),
+        (6, FORMAT_6),
+    ):
         folder = tmp_path / str(number)
         folder.mkdir()
         with sqlite3.connect(folder / "study.db") as database:

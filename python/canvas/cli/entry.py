@@ -21,7 +21,7 @@ from ..errors import CanvasError, NoSolution
 from ..text import printable
 from .completion import ways_to_end
 
-SUBCOMMANDS = ("search", "trials", "pareto", "replay", "train", "export", "env")
+SUBCOMMANDS = ("search", "fit", "trials", "pareto", "replay", "train", "export", "env")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

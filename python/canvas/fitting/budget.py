@@ -6,16 +6,14 @@ and params are shares of the layers replaced, as in a search.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..arguments import shown
 from ..errors import CanvasError, NoSolution
+from ..fit_options import read_budget
 from ..nn.layer_target import Target
 from .item_table import Row
-
-QUANTITIES = ("latency", "macs", "params")
 
 
 @dataclass(frozen=True)
@@ -50,17 +48,7 @@ class Budget:
 
 def parse_budget(text: str) -> Budget:
     """Raises CanvasError for a text that is no budget."""
-    limits: dict[str, float] = {}
-    if not isinstance(text, str):
-        raise CanvasError(f"a budget is a text such as latency=0.6x, not {shown(text)}")
-    for part in text.split(","):
-        match = re.fullmatch(r"\s*(\w+)\s*=\s*([0-9]{1,3}(?:\.[0-9]{1,6})?)x\s*", part)
-        if match is None or match[1] not in QUANTITIES or not 0 < float(match[2]) <= 1:
-            raise CanvasError(
-                f"{shown(part.strip())} is no budget of a fit: give latency=0.6x, macs=0.3x or "
-                "params=0.5x, above 0 and at most 1"
-            )
-        if match[1] in limits:
-            raise CanvasError(f"the budget '{text}' names {match[1]} twice")
-        limits[match[1]] = float(match[2])
-    return Budget(text.strip(), limits)
+    try:
+        return Budget(text.strip() if isinstance(text, str) else "", read_budget(text))
+    except ValueError as error:
+        raise CanvasError(f"{shown(text)} is no budget of a fit: give {error}") from None

@@ -63,7 +63,7 @@ def propose(rows: Sequence[Row], budgets: Mapping[str, float], drawn: bool) -> l
     if drawn:
         seen = {proposal.rows for proposal in found}
         mixes = _choices(rows, budgets, SOLUTIONS)
-        found += [Proposal(MIX, choice) for choice in mixes if choice not in seen]
+        found += [Proposal(_kind(choice), choice) for choice in mixes if choice not in seen]
     for name in dict.fromkeys(_operator(row) for row in known):
         own = [row for row in known if _operator(row) == name]
         layers = {row.layer for row in own}
@@ -75,6 +75,11 @@ def propose(rows: Sequence[Row], budgets: Mapping[str, float], drawn: bool) -> l
                 continue
             found += [Proposal(SINGLE, choice) for choice in choices]
     return [proposal for proposal in found if not proposal.is_unchanged]
+
+
+def _kind(choice: Sequence[Row]) -> str:
+    drawn = any(row.sized is not None and not row.sized.operator.control for row in choice)
+    return MIX if drawn else CONTROLS
 
 
 def _operator(row: Row) -> str:

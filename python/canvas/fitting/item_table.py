@@ -6,11 +6,11 @@ in any order, in pieces, and be continued.
 
 from __future__ import annotations
 
-import copy
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import torch
 
@@ -19,11 +19,13 @@ from ..errors import CanvasError, one_line
 from ..nn.layer_time import convolution, seconds_of
 from ..training.train import recompute_statistics
 from .choice import Item
+from .forks import run_forked
 from .layer_data import LayerData
 from .layer_fit import BATCH, compare, fit_layer, take_scale
 from .menu import KEEP, Sized
 from .take_over import start_from
 from .teacher import Fitted, Teacher
+from .weight_files import fitted_to_bytes
 
 NAN = "its outputs are not finite"
 SHORT, LONG = 40, 100  # steps: of every item, of the better half
@@ -45,8 +47,9 @@ class Row:
     seconds: float
     macs: int
     params: int
-    fitted: Fitted | None = None
+    fitted: Fitted | None = None  # while it is in memory
     why: str = ""
+    weights: str = ""  # sha256 of the fitted ones, as a fit keeps them
 
     @property
     def name(self) -> str:
@@ -112,13 +115,41 @@ def fit_operator(
     return Fitted(module.eval(), bias), error
 
 
-def better_half(rows: Sequence[Row]) -> list[Row]:
-    """Of each layer, the items with the smaller losses: half of them, rounded up."""
-    chosen = []
-    for layer in dict.fromkeys(row.layer for row in rows):
-        own = sorted((row for row in rows if row.layer == layer), key=lambda row: row.loss)
-        chosen += own[: (len(own) + 1) // 2]
-    return chosen
+@dataclass(frozen=True)
+class Outcome:
+    """What a child tells of an item: the figures of its Row, its weights as a file, the processor
+    seconds that it took.
+    """
+
+    error: float
+    loss: float
+    seconds: float
+    why: str
+    weights: bytes
+    used: float
+
+
+def outcome_of(
+    teacher: Teacher,
+    data: LayerData,
+    sized: Sized,
+    steps: int,
+    seed: int,
+    timed: bool,
+    take_over: bool = True,
+) -> Outcome:
+    begun = time.process_time()
+    row = fit_item(teacher, data, sized, steps, seed, timed, take_over)
+    weights = b"" if row.fitted is None else fitted_to_bytes(row.fitted)
+    return Outcome(row.error, row.loss, row.seconds, row.why, weights, time.process_time() - begun)
+
+
+def lost(why: str) -> Outcome:
+    """That of an item whose child has died."""
+    return Outcome(1.0, math.inf, math.inf, why, b"", 0.0)
+
+
+Key = tuple[str, str, int]  # layer, name of the item, steps
 
 
 def fill(
@@ -127,41 +158,64 @@ def fill(
     menu: Sequence[Sized],
     seed: int,
     timed: bool,
-    say: Callable[[str], None] = lambda line: None,
+    workers: int = 1,
     until: float = math.inf,
+    known: Mapping[Key, Row] = MappingProxyType({}),
+    tell: Callable[[Row, Outcome], Row] = lambda row, outcome: row,
     take_over: bool = True,
 ) -> list[Row]:
     """The table of a menu: every item for SHORT steps, the better half of each layer for LONG
-    ones.  At `until` (time.monotonic) it ends with the rows that are there.  `take_over` as in
-    `fit_operator`.
+    ones; of both the better row.  At `until` (time.monotonic) it ends with the rows that are
+    there.
+
+    `known` are rows of an earlier run; `tell` hears of every other one, keeps its weights, and
+    gives the row that stands for it.  `take_over` as in `fit_operator`.
     """
     rows: dict[tuple[str, str], Row] = {}
     for steps in (SHORT, LONG):
+        asked: list[Sized] = []
         for sized in menu if steps == SHORT else _better(rows.values()):
-            if time.monotonic() > until:
-                say(f"the time for fits is over: {len(rows)} of {len(menu)} items are fitted")
-                return list(rows.values())
-            row = fit_item(teacher, data[sized.layer], sized, steps, seed, timed, take_over)
-            old = rows.get((row.layer, row.name))
-            if old is None or row.loss < old.loss:
-                rows[row.layer, row.name] = row
-            loss = f"loss {row.loss:.4f}" if not row.why else f"failed: {row.why}"
-            say(f"{row.layer} {row.name} after {steps} steps: error {row.error:.3f}, {loss}")
-    return list(rows.values())
+            key = (sized.layer, sized.name, steps)
+            if key in known:
+                _keep_better(rows, known[key])
+            else:
+                asked.append(sized)
+
+        def job(sized: Sized, steps: int = steps) -> Outcome:
+            return outcome_of(teacher, data[sized.layer], sized, steps, seed, timed, take_over)
+
+        for at, outcome in run_forked(job, asked, workers, until, lost):
+            cost = asked[at].pack.cost
+            row = Row(
+                asked[at], asked[at].layer, steps, outcome.error, outcome.loss, outcome.seconds,
+                int(cost["macs"]), int(cost["params"]), why=outcome.why,
+            )  # fmt: skip
+            _keep_better(rows, tell(row, outcome))
+        if time.monotonic() > until:
+            break
+    order = {(sized.layer, sized.name): at for at, sized in enumerate(menu)}
+    return [rows[key] for key in sorted(rows, key=lambda key: order[key])]
+
+
+def _keep_better(rows: dict[tuple[str, str], Row], row: Row) -> None:
+    old = rows.get((row.layer, row.name))
+    if old is None or row.loss < old.loss:
+        rows[row.layer, row.name] = row
+
+
+def better_half(rows: Sequence[Row]) -> list[Row]:
+    """Of each layer, the items with the smaller losses: half of them, rounded up."""
+    chosen = []
+    for layer in dict.fromkeys(row.layer for row in rows):
+        own = sorted((row for row in rows if row.layer == layer), key=_by_loss)
+        chosen += own[: (len(own) + 1) // 2]
+    return chosen
+
+
+def _by_loss(row: Row) -> tuple[float, str]:
+    return row.loss, row.name
 
 
 def _better(rows: Iterable[Row]) -> list[Sized]:
     found = better_half([row for row in rows if math.isfinite(row.loss)])
-    return [row.sized for row in found if row.sized is not None and _has_weights(row)]
-
-
-def _has_weights(row: Row) -> bool:
-    return row.fitted is not None and any(p.numel() for p in row.fitted.module.parameters())
-
-
-def fresh(row: Row, data: LayerData, steps: int, seed: int) -> Fitted:
-    """The row's operator fitted anew for more steps."""
-    assert row.sized is not None and row.fitted is not None
-    if not _has_weights(row):
-        return Fitted(copy.deepcopy(row.fitted.module), row.fitted.bias)
-    return fit_operator(data, row.sized, steps, seed)[0]
+    return [row.sized for row in found if row.sized is not None and row.params]

@@ -63,13 +63,15 @@ class Sized:
         return self.operator.name + size + ("/window" if self.windowed else "")
 
 
-def sizes_of(operator: Operator, target: Target, shares: Sequence[float] = SHARES) -> list[Sized]:
-    """The operator at a layer, once for every share of its MACs that gives other sizes, and in
-    both ways of a stride; none where no sizes are legal.
+def sizes_of(
+    operator: Operator, target: Target, shares: Sequence[float] | None = None
+) -> list[Sized]:
+    """The operator at a layer, once for every share (None: SHARES) of its MACs that gives other
+    sizes, and in both ways of a stride; none where no sizes are legal.
     """
     found: dict[str, Sized] = {}
     for kernel, windowed in _ways(operator.kernel, target.stride):
-        for share in (1.0,) if operator.fixed else shares:
+        for share in (1.0,) if operator.fixed else shares or SHARES:
             budget = "macs=none" if operator.fixed else f"macs={share:g}x"
             pack = _solve(operator, kernel, target.line(), f"{budget},params=none")
             if pack is not None:

@@ -2,33 +2,39 @@
 
     draws, then children of the best -> sizes for half of the layer's MACs -> 60 steps -> error
 
-The error ranks kernels as their fits to all layers do (docs/search.md).  Kernel i is a function of
-the seed and of what came of the kernels before it.
+The error ranks kernels as their fits to all layers do (docs/search.md).  Kernels come in
+generations: each is a function of the seed and of the errors of the generations before it, so that
+its kernels can be fitted in any order.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from .. import _core
 from ..errors import CanvasError
 from ..nn.layer_target import Target, targets_text
 from ..nn.pack import KernelPack
+from .forks import run_forked
 from .item_table import fit_operator
 from .layer_data import LayerData
 from .menu import Operator, Sized, sizes_of
 
 STEPS = 60
 SHARE = 0.5  # of the layer's MACs
-DRAWS = 48  # kernels before the first children
-PARENTS = 16  # the best ones
+GENERATION = 16  # kernels
+DRAWN = 3  # generations before the first children
+FRESH = 0.2  # share of later kernels that are draws
+PARENTS = 16  # the best kernels
 GRAFTS = 0.25  # share of the children that have two parents
 GOOD = 0.45  # error above which a kernel is not fitted further
-TRIES = 2000  # draws without a new kernel after which the screening ends
+TRIES = 2000  # draws of a generation, after which the screening ends
 
 
 @dataclass(frozen=True)
@@ -55,52 +61,80 @@ def screen(
     data: LayerData,
     seed: int,
     count: int,
+    workers: int = 1,
     until: float = math.inf,
-    say: Callable[[str], None] = lambda line: None,
+    known: Mapping[str, float] = MappingProxyType({}),
+    tell: Callable[[int, Screened, float], None] = lambda number, item, seconds: None,
 ) -> list[Screened]:
     """At most `count` different kernels with their errors on the layer of `screening_layer`, whose
     inputs and outputs are `data`, in the order tried; fewer where `until` (time.monotonic) comes.
+
+    `known`: errors by hash that an earlier run has found; `tell` hears of every other kernel: its
+    number from 1, what became of it, the processor seconds of its fit.
     """
     layer, lines = screening_layer(targets), targets_text(targets)
-    chance = random.Random(seed)
     found: list[Screened] = []
-    known: set[str] = set()
-    index = tries = 0
-    while len(found) < count and tries < TRIES and time.monotonic() < until:
-        drawn = _next_kernel(lines, found, seed, index, chance)
-        index += 1
-        tries += 1
-        if drawn is None or (hash := _core.hash(drawn[0])) in known:
-            continue
-        known.add(hash)
-        operator = Operator(f"k{len(known):04d}", drawn[0], control=False, groups=drawn[1])
-        sized = sizes_of(operator, layer, (SHARE,))
-        if not sized:
-            continue
-        tries = 0
-        found.append(Screened(operator, hash, _error(sized[0], data, seed)))
-        if len(found) % 50 == 0:
-            least = min(item.error for item in found)
-            say(f"{len(found)} kernels screened, least error {least:.3f}")
+    seen: set[str] = set()
+    for generation in itertools.count():
+        size = min(GENERATION, count - len(found))
+        if size <= 0 or time.monotonic() > until:
+            break
+        items = _generation(lines, layer, found, seen, seed, generation, size)
+        errors = {i: known[item.hash] for i, (item, _) in enumerate(items) if item.hash in known}
+        asked = [i for i in range(len(items)) if i not in errors]
+        jobs = [items[i][1] for i in asked]
+        for at, (error, seconds) in run_forked(
+            lambda sized: _error(sized, data, seed), jobs, workers, until, lost=(1.0, 0.0)
+        ):
+            i = asked[at]
+            errors[i] = error
+            tell(len(found) + i + 1, replace(items[i][0], error=error), seconds)
+        found += [replace(items[i][0], error=errors[i]) for i in sorted(errors)]
+        if len(errors) < size:
+            break
     return found
 
 
-def _next_kernel(
-    lines: str, found: Sequence[Screened], seed: int, index: int, chance: random.Random
-) -> tuple[str, int] | None:
+def _generation(
+    lines: str,
+    layer: Target,
+    found: Sequence[Screened],
+    seen: set[str],
+    seed: int,
+    generation: int,
+    size: int,
+) -> list[tuple[Screened, Sized]]:
+    """The next kernels, without their errors, each with its sizes at the layer."""
+    chance = random.Random(f"{seed} {generation}")
     best = sorted(found, key=lambda item: item.error)[:PARENTS]
-    if len(found) < DRAWS or chance.random() < 0.2:
-        return _core.draw(lines, seed, index, "")
-    parents = chance.sample(best, 2 if chance.random() < GRAFTS else 1)
-    pairs = [(item.operator.kernel, item.operator.groups or 1) for item in parents]
-    return _core.mutate(lines, seed, index, "", pairs)
+    items: list[tuple[Screened, Sized]] = []
+    for index in range(generation * TRIES, (generation + 1) * TRIES):
+        if len(items) == size:
+            break
+        if generation < DRAWN or not best or chance.random() < FRESH:
+            drawn = _core.draw(lines, seed, index, "")
+        else:
+            parents = chance.sample(best, 2 if len(best) > 1 and chance.random() < GRAFTS else 1)
+            pairs = [(item.operator.kernel, item.operator.groups or 1) for item in parents]
+            drawn = _core.mutate(lines, seed, index, "", pairs)
+        if drawn is None or (hash := _core.hash(drawn[0])) in seen:
+            continue
+        seen.add(hash)
+        name = f"k{len(found) + len(items) + 1:04d}"
+        operator = Operator(name, drawn[0], control=False, groups=drawn[1])
+        if sized := sizes_of(operator, layer, (SHARE,)):
+            items.append((Screened(operator, hash, math.nan), sized[0]))
+    return items
 
 
-def _error(sized: Sized, data: LayerData, seed: int) -> float:
+def _error(sized: Sized, data: LayerData, seed: int) -> tuple[float, float]:
+    """The error of a kernel, 1 where it cannot be fitted, and the processor seconds."""
+    begun = time.process_time()
     try:
-        return fit_operator(data, sized, STEPS, seed)[1]
+        error = fit_operator(data, sized, STEPS, seed)[1]
     except (CanvasError, RuntimeError):
-        return 1.0
+        error = 1.0
+    return error, time.process_time() - begun
 
 
 def survivors(found: Sequence[Screened], count: int) -> list[Operator]:

@@ -1,9 +1,10 @@
-"""What a search found: the table, one honest conclusion, and files.
+"""What a search or a fit found: the table, one honest conclusion, and files.
 
     DIR/pareto.csv              the table: baseline, controls, finds on the front
     DIR/find-0017/kernel.txt    per finished find: kernel text,
                  /pack.txt      kernel text with the sizes of every layer,
                  /kernel.py     PyTorch code, which runs without canvas
+    DIR/budget-1/...            of a fit, per budget: pack.txt, kernel.py, weights.safetensors
 
 MACs, parameters and latency are the whole network's and ratios are to the unchanged network.
 front.py says what is on the front and which row to take, verdict.py what is concluded, table.py
@@ -21,9 +22,11 @@ from typing import Any
 
 from .. import _core
 from ..files import at_once, folder_at_once
-from ..study import ENDED, FIND_FILES, TRIED, Candidate, Study, Timing
+from ..stored_options import FIT, command_of
+from ..study import ENDED, FIND_FILES, TRIED, WEIGHTS_NAME, Candidate, Study, Timing, weights_file
 from ..study.gain import gain_line
 from ..text import csv_cell, printable
+from .fit_text import best_of, fit_conclusion, fit_counts_line, fit_head_lines, fit_rows, fit_table
 from .front import OBJECTIVES, chosen_finds, find_order, front, pick, pick_line
 from .table import milliseconds, table, terminal_width
 from .verdict import Evidence, conclusion
@@ -85,13 +88,18 @@ def write_report(study: Study, ended: str = "") -> Report:
     early.
     """
     report = make_report(study, ended)
-    write_finds(study)
+    if command_of(study.options()) == FIT:
+        write_results(study, report)
+    else:
+        write_finds(study)
     write_atomically(study.folder / "pareto.csv", pareto_csv(report))
     return report
 
 
 def make_report(study: Study, ended: str = "") -> Report:
     options, candidates = study.options(), study.candidates()
+    if command_of(options) == FIT:
+        return _fit_report(study, options, candidates, ended)
     objectives = options.get("objectives", OBJECTIVES)
     rows = table_rows(candidates, objectives)
     rule = options.get("pick", PICK)
@@ -100,13 +108,38 @@ def make_report(study: Study, ended: str = "") -> Report:
     counts = trial_counts(study)
     below = [pick_line(rule, rows, picked), counts_line(study, counts)]
     below += [line] if (line := gain_line(study.items())) else []
-    below += [ended[:1].upper() + ended[1:] + "."] if ended else []
+    below += [ended_line(ended)] if ended else []
     drawn = table(rows, picked, terminal_width())
     lines = [*map(printable, head_lines(study, options, rows)), "", drawn, ""]
     lines += [*map(printable, below), words]
     on_front = frozenset(row.id for row in front(candidates, objectives))
     chosen = chosen_finds(candidates)
     return Report(study.folder, rows, words, "\n".join(lines), counts, picked, on_front, chosen)
+
+
+def ended_line(ended: str) -> str:
+    return ended[:1].upper() + ended[1:] + "."
+
+
+def _fit_report(
+    study: Study, options: dict[str, Any], candidates: Sequence[Candidate], ended: str
+) -> Report:
+    """The same of a fit: its conclusion comes first."""
+    rows = fit_rows(candidates)
+    picked = pick(rows, options["pick"])
+    words = printable(fit_conclusion(rows, Evidence.of(study)))
+    choices = {row.id: study.choice_of(row.id) for row in rows}
+    drawn = fit_table(rows, choices, picked, terminal_width())
+    below = [pick_line(options["pick"], rows, picked), fit_counts_line(study)]
+    below += [ended_line(ended)] if ended else []
+    lines = [words, "", *map(printable, fit_head_lines(study, options, rows)), "", drawn, ""]
+    lines += map(printable, below)
+    on_front = frozenset(row.id for row in front(candidates))
+    found = (best_of(rows, budget) for budget in options["budget"])
+    chosen = [row for row in found if row is not None]
+    return Report(
+        study.folder, rows, words, "\n".join(lines), trial_counts(study), picked, on_front, chosen
+    )
 
 
 def head_lines(study: Study, options: dict[str, Any], rows: Sequence[Candidate]) -> list[str]:
@@ -297,6 +330,26 @@ def write_finds(study: Study) -> None:
         with folder_at_once(folder) as new:
             for name, text in texts.items():
                 (new / name).write_text(text, encoding="utf-8")
+
+
+def write_results(study: Study, report: Report) -> None:
+    """One folder per budget of a fit: the pack and the weights of its network."""
+    budgets = study.options()["budget"]
+    for row in report.chosen:
+        weights = weights_file(study.folder, row.weights)
+        if not weights.is_file():  # removed by somebody
+            continue
+        folder = study.folder / result_folder(budgets.index(row.budget))
+        folder.mkdir(exist_ok=True)
+        write_atomically(folder / "pack.txt", row.pack, through_link=False)
+        write_atomically(folder / "kernel.py", _core.torch_code(row.pack), through_link=False)
+        with at_once(folder / WEIGHTS_NAME, through_link=False) as file:
+            file.write(weights.read_bytes())
+
+
+def result_folder(at: int) -> str:
+    """That of a fit's budget number `at`, from 0."""
+    return f"budget-{at + 1}"
 
 
 def write_atomically(path: Path, text: str, through_link: bool = True) -> None:

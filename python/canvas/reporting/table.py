@@ -12,6 +12,13 @@ from ..text import printable
 from .front import speed, title
 
 SHOWN = 16  # primitives of a kernel that a line of a table names
+ROLES = {  # of the networks of a fit
+    "teacher": "your network",
+    "tuned": "your network, trained on",
+    "mix": "a choice per layer, drawn kernels in the menu",
+    "controls": "a choice per layer of known operators",
+    "single": "one known operator everywhere",
+}
 
 
 def table(
@@ -42,18 +49,24 @@ def _cells(row: Candidate, baseline: Candidate | None, picked: Candidate | None)
     return [
         name,
         f"{100 * (row.val_accuracy or 0):.1f} %",
-        _test(row),
+        test_cell(row),
         _latency(row),
         speed(row),
         short(row.macs),
-        _ratio(row.macs, baseline.macs if baseline else None),
+        ratio_of(row.macs, baseline.macs if baseline else None),
         short(row.params),
-        _ratio(row.params, baseline.params if baseline else None),
+        ratio_of(row.params, baseline.params if baseline else None),
         kernel_summary(row),
     ]
 
 
-def _test(row: Candidate) -> str:
+def percent_of(share: float | None) -> str:
+    """0.956 as 95.6 %."""
+    return "-" if share is None else f"{100 * share:.1f} %"
+
+
+def test_cell(row: Candidate) -> str:
+    """Accuracy on the test split, the mean over the seeds +- standard deviation."""
     if row.test_mean is None:
         return "-"
     spread = "" if row.test_spread is None else f" +- {100 * row.test_spread:.1f}"
@@ -74,7 +87,8 @@ def milliseconds(value: float) -> str:
     return f"{value:.2f}" if value >= 0.1 or value == 0 else f"{value:.3f}"
 
 
-def _ratio(value: int | None, base: int | None) -> str:
+def ratio_of(value: int | None, base: int | None) -> str:
+    """0.5 as 0.50x."""
     return f"{value / base:.2f}x" if value is not None and base else "-"
 
 
@@ -121,6 +135,8 @@ def kernel_summary(row: Candidate) -> str:
     """The primitives of a find in order, as `unfold fc relu`; what a control or the baseline
     is.
     """
+    if row.role:
+        return ROLES[row.role]
     if row.kind == "baseline":
         return "the unchanged network"
     names = primitives(row.kernel)

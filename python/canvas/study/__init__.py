@@ -1,14 +1,38 @@
-"""A study: everything that a search did, in one SQLite file; only this package speaks SQL.
+"""A study: all that a search or a fit did, in one SQLite file; only this package speaks SQL.
 
 schema -> examine -> store -> queries -> records
 tables, what is checked first, the file, what is read, what is written
 """
 
 from .model_record import other_network
-from .outputs import FILE, FIND_FILES, KEPT, forget_kept, keeps, kept_file, remove_kept
+from .outputs import (
+    FILE,
+    FIND_FILES,
+    KEPT,
+    TEACHER,
+    WEIGHTS_NAME,
+    forget_kept,
+    keeps,
+    kept_file,
+    remove_kept,
+    weights_file,
+)
 from .queries import final_epochs
 from .records import Study
-from .rows import ENDED, FIRST, SECOND, TRIED, WHOLE, Audited, Candidate, Final, Item, Timing
+from .rows import (
+    ENDED,
+    FIRST,
+    SECOND,
+    TRIED,
+    WHOLE,
+    Audited,
+    Candidate,
+    Final,
+    FittedItem,
+    Item,
+    ScreenedKernel,
+    Timing,
+)
 from .schema import VERSION
 from .store import writing
 
@@ -19,13 +43,17 @@ __all__ = [
     "FIRST",
     "KEPT",
     "SECOND",
+    "TEACHER",
     "TRIED",
     "VERSION",
+    "WEIGHTS_NAME",
     "WHOLE",
     "Audited",
     "Candidate",
     "Final",
+    "FittedItem",
     "Item",
+    "ScreenedKernel",
     "Study",
     "Timing",
     "final_epochs",
@@ -34,5 +62,6 @@ __all__ = [
     "kept_file",
     "other_network",
     "remove_kept",
+    "weights_file",
     "writing",
 ]

@@ -248,6 +248,13 @@ VALUES = {
         **dict.fromkeys(("spread", "naswot"), FINITE),
         "val_accuracy": SHARE,
         "seconds": FIGURE,
+        "divergence": FIGURE,
+    },
+    "screened": {"number": COUNT, "error": SHARE, "seconds": FIGURE},
+    "fit": {
+        **dict.fromkeys(("steps", "macs", "params"), COUNT),
+        **dict.fromkeys(("divergence", "native_seconds", "seconds"), FIGURE),
+        "error": SHARE,
     },
     "item": {"number": COUNT, "rung": "IN (1, 2, 3)"},
     "rung": {"epochs": COUNT, "accuracy": SHARE, "seconds": FIGURE},

@@ -4,7 +4,21 @@ brought up to date by UPGRADES (schema.py).
 
 from __future__ import annotations
 
-from .schema import SCHEMA, SESSION, SESSION_1, TIMING, TIMING_4, TIMING_5
+from .schema import (
+    CANDIDATE,
+    CANDIDATE_6,
+    CHOICE,
+    FIT,
+    NETWORK,
+    NETWORK_6,
+    SCHEMA,
+    SCREENED,
+    SESSION,
+    SESSION_1,
+    TIMING,
+    TIMING_4,
+    TIMING_5,
+)
 
 FORMAT_1 = """
 CREATE TABLE candidate (
@@ -252,7 +266,16 @@ CREATE VIEW candidate AS
   FROM network JOIN task ON task.candidate = network.id AND task.kind = 'accuracy';
 """
 
-FORMAT_5 = SCHEMA.replace(TIMING, TIMING_5)
-FORMAT_4 = SCHEMA.replace(TIMING, TIMING_4).replace(SESSION, SESSION_1)
+FORMAT_6 = SCHEMA
+for new, old in (
+    (NETWORK, NETWORK_6),
+    (SCREENED, ""),
+    (FIT, ""),
+    (CHOICE, ""),
+    (CANDIDATE, CANDIDATE_6),
+):
+    FORMAT_6 = FORMAT_6.replace(new, old)
+FORMAT_5 = FORMAT_6.replace(TIMING, TIMING_5)
+FORMAT_4 = FORMAT_6.replace(TIMING, TIMING_4).replace(SESSION, SESSION_1)
 
-SCHEMAS = {1: FORMAT_1, 2: FORMAT_2, 3: FORMAT_3, 4: FORMAT_4, 5: FORMAT_5}
+SCHEMAS = {1: FORMAT_1, 2: FORMAT_2, 3: FORMAT_3, 4: FORMAT_4, 5: FORMAT_5, 6: FORMAT_6}

@@ -1,6 +1,6 @@
-"""The files that a search writes beside its study: what may be removed, and what is never touched.
+"""The files beside a study that its command writes: what may be removed, what is never touched.
 
-No link is followed, and nothing is removed that a search does not write under that name.
+No link is followed, and nothing is removed that a search or a fit does not write under that name.
 """
 
 from __future__ import annotations
@@ -20,8 +20,14 @@ IMAGE_FILES = (  # data/stored.py writes them
     *(f"{part}_{kind}.npy" for part in SPLITS for kind in ("images", "labels")),
     "facts.json",
 )
+WEIGHTS = "weights"  # the folder of what a fit keeps, each file named by its sha256
+TEACHER = "teacher.safetensors"  # the training of a fit's own teacher
 FIND_FILES = ("kernel.txt", "kernel.py", "pack.txt")
+WEIGHTS_NAME = "weights.safetensors"
+RESULT_FILES = ("pack.txt", "kernel.py", WEIGHTS_NAME)  # of a budget of a fit
 FIND = re.compile("find-[0-9]+")
+RESULT = re.compile("budget-[0-9]+")
+WEIGHTS_FILE = re.compile(r"[0-9a-f]{64}\.safetensors")
 LEFT = re.compile(r"\.(find-[0-9]+)\.[0-9a-f]{16}\.new")
 
 
@@ -33,11 +39,30 @@ def remove_outputs(folder: Path, finds: Sequence[str]) -> None:
         if FIND.fullmatch(find.name) and (find / "pack.txt").is_file():
             remove_files(find, FIND_FILES)
             _remove_empty(find)
+    for result in folder.glob("budget-[0-9]*"):
+        if RESULT.fullmatch(result.name) and not result.is_symlink():
+            remove_files(result, RESULT_FILES)
+            _remove_empty(result)
     names = [found[1] for path in folder.iterdir() if (found := LEFT.fullmatch(path.name))]
     remove_left(folder, names)
     remove_kept(folder, finds)
     remove_files(folder / IMAGES, IMAGE_FILES)
-    remove_files(folder, ("pareto.csv", FILE, f"{FILE}-wal", f"{FILE}-shm"))
+    remove_weights(folder)
+    remove_files(folder, (TEACHER, "pareto.csv", FILE, f"{FILE}-wal", f"{FILE}-shm"))
+
+
+def weights_file(folder: Path, digest: str) -> Path:
+    """Where a fit keeps the weights with this sha256."""
+    return folder / WEIGHTS / f"{digest}.safetensors"
+
+
+def remove_weights(folder: Path) -> None:
+    """Remove what fits have kept: it can be computed again."""
+    place = folder / WEIGHTS
+    if place.is_dir() and not place.is_symlink():
+        names = [path.name for path in place.iterdir() if WEIGHTS_FILE.fullmatch(path.name)]
+        remove_files(place, names)
+        _remove_empty(place)
 
 
 def kept_file(folder: Path, name: str) -> Path:

@@ -7,7 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..options import json_object, stored_options
+from ..options import json_object
+from ..stored_options import stored_options
 from .examine import Damaged
 from .outputs import FILE
 from .rows import Audited, Candidate, Final, Item, Timing
@@ -262,5 +263,6 @@ class Queries(Store):
 
 
 def final_epochs(options: Mapping[str, Any]) -> int:
-    """How long finalists are trained."""
-    return int(options.get("final_epochs") or options.get("epochs") or 0)
+    """How long finalists are trained; those of a fit as long as its best networks."""
+    names = ("final_epochs", "longer", "epochs")
+    return int(next((options[name] for name in names if options.get(name)), 0))

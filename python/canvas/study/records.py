@@ -14,14 +14,14 @@ from typing import IO, Any
 
 from ..environment import machine, versions
 from ..errors import CanvasError
-from ..options import changed
+from ..stored_options import other_question
+from .fitted import Fitted
 from .model_record import other_network
 from .rows import Audited, Timing
 from .schema import BEFORE_4, VERSION
-from .trainings import Trainings
 
 
-class Study(Trainings):
+class Study(Fitted):
     """An open study; `Study.open` for the driver, `Study.read` for everybody else."""
 
     def __init__(self, folder: Path, database: sqlite3.Connection, lock: IO[bytes] | None) -> None:
@@ -81,7 +81,7 @@ class Study(Trainings):
                 )
                 self._begin_session(options)
             return False
-        difference = changed(self.options(), options)
+        difference = other_question(self.options(), options)
         if not difference and row["data_checksum"] != checksum:
             difference = "other images"
         if not difference and row["targets"] != targets:

@@ -49,6 +49,9 @@ class Candidate:
     parents: str = ""
     rung: int = 0
     memory_format: str = ""
+    role: str = ""
+    divergence: float | None = None
+    weights: str = ""
     tests: tuple[float, ...] = ()
 
     @property
@@ -90,6 +93,37 @@ class Final:
 
     seed: int
     hits: bytes
+
+
+@dataclass(frozen=True)
+class ScreenedKernel:
+    """A row of the table `screened`."""
+
+    number: int
+    kernel: str
+    groups: int | None
+    hash: str
+    error: float
+    seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class FittedItem:
+    """A row of the table `fit`."""
+
+    layer: str
+    operator: str
+    steps: int
+    seed: int
+    pack: str
+    error: float | None
+    divergence: float | None
+    native_seconds: float | None
+    macs: int
+    params: int
+    weights: str = ""
+    reason: str = ""
+    seconds: float | None = None
 
 
 @dataclass(frozen=True)

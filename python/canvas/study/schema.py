@@ -1,4 +1,4 @@
-"""A study: everything that a search did, in one SQLite file that any SQLite tool can open.
+"""A study: all that a search or a fit did, in one SQLite file that any SQLite tool can open.
 
     study       one row: the question as asked, checksum of the images, layers to replace
     session     one row per run of the driver: versions, machine, all options of that run
@@ -10,6 +10,9 @@
     timing      latency per candidate and engine (eager, compiled, native)
     final       a finalist trained once more from another seed, scored on the test split
     audit       a rejected find trained to the end after all, to see what was lost
+    screened    fits: one row per kernel that was fitted to one layer
+    fit         fits: one row per operator at a layer and a size
+    choice      fits: the operator that each layer of a network has
     task        what is to be done: what a worker must offer, its state, why it failed
     candidate   a view: a network with the state of its training
 
@@ -28,7 +31,7 @@ and checked.  A study of an older format is brought up to date when a search ope
 from __future__ import annotations
 
 APPLICATION = 0x436E7653  # "CnvS", so that `file` and we recognise a study
-VERSION = 6
+VERSION = 7
 
 REQUIRES = {
     "accuracy": '{"cores": 1}',
@@ -64,6 +67,9 @@ CREATE TABLE network (
   seconds    REAL,                      -- of training
   session    INTEGER,                   -- the run of the driver that trained it
   memory_format TEXT NOT NULL DEFAULT '',  -- of its trainings; '' before the first
+  role       TEXT NOT NULL DEFAULT '',  -- in a fit: teacher, tuned, mix, controls or single
+  divergence REAL,                      -- in a fit: from the teacher before tuning, nats
+  weights    TEXT NOT NULL DEFAULT '',  -- sha256 of the trained ones, in DIR/weights
   UNIQUE (hash, budget)
 ) STRICT;
 """
@@ -162,6 +168,47 @@ CREATE TABLE task (
 ) STRICT;
 """
 
+SCREENED = """
+CREATE TABLE screened (
+  number  INTEGER PRIMARY KEY,          -- 1, 2, ... in the order tried
+  kernel  TEXT NOT NULL,
+  groups  INTEGER,                      -- G, for a kernel that uses it
+  hash    TEXT NOT NULL UNIQUE,         -- of the kernel, equal for isomorphic ones
+  error   REAL NOT NULL,                -- of its outputs at the layer, 0..1
+  seconds REAL,                         -- of the fit, of one processor
+  session INTEGER
+) STRICT;
+"""
+
+FIT = """
+CREATE TABLE fit (
+  layer      TEXT NOT NULL,
+  operator   TEXT NOT NULL,             -- with its size, such as grouped@0.5
+  steps      INTEGER NOT NULL,
+  seed       INTEGER NOT NULL,
+  pack       TEXT NOT NULL,             -- kernel text with its sizes at the layer
+  error      REAL,                      -- of its outputs at the layer, 0..1
+  divergence REAL,                      -- of the network with it alone, nats; NULL where it failed
+  native_seconds REAL,                  -- of the layer, one image; NULL where it was not timed
+  macs       INTEGER NOT NULL,          -- of the layer, one image
+  params     INTEGER NOT NULL,
+  weights    TEXT NOT NULL DEFAULT '',  -- sha256, in DIR/weights
+  reason     TEXT NOT NULL DEFAULT '',  -- why it failed
+  seconds    REAL,                      -- of fit, score and timing, of one processor
+  session    INTEGER,
+  PRIMARY KEY (layer, operator, steps, seed)
+) STRICT;
+"""
+
+CHOICE = """
+CREATE TABLE choice (
+  candidate INTEGER NOT NULL REFERENCES network (id),
+  layer     TEXT NOT NULL,
+  operator  TEXT NOT NULL,              -- of the table fit, or keep
+  PRIMARY KEY (candidate, layer)
+) STRICT;
+"""
+
 # A network with the state of its training from the search's own seed: nothing is stored in it.
 CANDIDATE = """
 CREATE VIEW candidate AS
@@ -169,7 +216,7 @@ CREATE VIEW candidate AS
          layer_macs,
          CASE state WHEN 'queued' THEN 'new' ELSE state END AS status, reason, log,
          macs, params, val_accuracy, latency_ms, latency_spread_ms, speedup, speedup_spread,
-         engine, seconds, session, memory_format,
+         engine, seconds, session, memory_format, role, divergence, weights,
          (SELECT coalesce(max(rung.number), 0) FROM rung WHERE rung.candidate = network.id) AS rung
   FROM network JOIN task ON task.candidate = network.id AND task.kind = 'accuracy';
 """
@@ -211,6 +258,9 @@ CREATE TABLE epoch (
 {TIMING}
 {FINAL}
 {AUDIT}
+{SCREENED}
+{FIT}
+{CHOICE}
 {TASK}
 {CANDIDATE}
 """
@@ -231,7 +281,18 @@ def _without(table: str, *columns: str) -> str:
     return "".join(line for line in lines if line.split()[:1] not in [[c] for c in columns])
 
 
-# Tables as formats 2 and 3 had them, for older studies on their way.
+# Tables and views as older formats had them, for studies on their way.
+NETWORK_6 = _without(NETWORK, "role", "divergence", "weights")
+CANDIDATE_6 = """
+CREATE VIEW candidate AS
+  SELECT network.id, name, network.kind, number, budget, kernel, pack, hash, origin, parents,
+         layer_macs,
+         CASE state WHEN 'queued' THEN 'new' ELSE state END AS status, reason, log,
+         macs, params, val_accuracy, latency_ms, latency_spread_ms, speedup, speedup_spread,
+         engine, seconds, session, memory_format,
+         (SELECT coalesce(max(rung.number), 0) FROM rung WHERE rung.candidate = network.id) AS rung
+  FROM network JOIN task ON task.candidate = network.id AND task.kind = 'accuracy';
+"""
 FINAL_3 = _without(FINAL, "hits")
 TIMING_5 = _without(TIMING, "processor")
 TIMING_4 = _without(TIMING_5, "seconds").replace(", 'native'", "")
@@ -379,7 +440,7 @@ INSERT INTO rung
   WHERE task.state = 'done' AND val_accuracy IS NOT NULL;
 ALTER TABLE study ADD COLUMN format INTEGER NOT NULL DEFAULT 3;
 {"".join(_set_options(table) for table in ("study", "session"))}
-{CANDIDATE}
+{CANDIDATE_6}
 """,
     4: f"""
 ALTER TABLE session ADD COLUMN seconds REAL;
@@ -401,5 +462,15 @@ INSERT INTO timing (candidate, engine, latency_ms, spread_ms, speedup, against, 
          speedup_spread, seconds
   FROM old_timing;
 DROP TABLE old_timing;
+""",
+    6: f"""
+DROP VIEW candidate;
+ALTER TABLE network ADD COLUMN role TEXT NOT NULL DEFAULT '';
+ALTER TABLE network ADD COLUMN divergence REAL;
+ALTER TABLE network ADD COLUMN weights TEXT NOT NULL DEFAULT '';
+{SCREENED}
+{FIT}
+{CHOICE}
+{CANDIDATE}
 """,
 }

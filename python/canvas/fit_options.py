@@ -1,0 +1,162 @@
+"""The options of a fit: one row per option, used by `canvas fit` and by the study.
+
+Those that a search has, too, are its rows (options.py).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from .errors import CanvasError
+from .options import (
+    BY_NAME,
+    Option,
+    one_of,
+    read_rows,
+    text_line,
+    whole_number,
+)
+
+QUANTITIES = ("latency", "macs", "params")
+EXPECTED = (
+    "budgets such as latency=0.6x, macs=0.3x or params=0.5x, above 0 and at most 1, several "
+    "quantities with commas between"
+)
+
+
+def _budgets(value: Any) -> list[str]:
+    """Texts such as `latency=0.6x` or `latency=0.6x,macs=0.5x`, each once."""
+    texts = [value] if isinstance(value, str) else value
+    if not isinstance(texts, (list, tuple)) or not 0 < len(texts) <= 64:
+        raise ValueError(EXPECTED)
+    for text in texts:
+        read_budget(text)
+    if len(set(texts)) < len(texts):
+        raise ValueError("each budget once")
+    return list(texts)
+
+
+def read_budget(text: Any) -> dict[str, float]:
+    """Limits as shares by quantity; raises ValueError with the expected form."""
+    limits: dict[str, float] = {}
+    for part in text.split(",") if isinstance(text, str) else [""]:
+        match = re.fullmatch(r"\s*(\w+)\s*=\s*([0-9]{1,3}(?:\.[0-9]{1,6})?)x\s*", part)
+        if match is None or match[1] not in QUANTITIES or not 0 < float(match[2]) <= 1:
+            raise ValueError(EXPECTED)
+        if match[1] in limits:
+            raise ValueError(f"{match[1]} once in a budget")
+        limits[match[1]] = float(match[2])
+    return limits
+
+
+SAME = ("model", "data", "image_size", "images", "normalize", "flip", "crop", "width")
+
+FIT_OPTIONS = (
+    *(BY_NAME[name] for name in SAME),
+    Option(
+        "weights",
+        text_line,
+        None,
+        False,
+        "FILE",
+        "trained weights of the model: .safetensors, or a state_dict that torch saved (default: "
+        "the model is trained first, for --teacher-epochs)",
+    ),
+    Option(
+        "teacher_epochs",
+        whole_number(1, 10_000),
+        16,
+        True,
+        "N",
+        "epochs of the model's own training where there are no --weights",
+    ),
+    Option(
+        "budget",
+        _budgets,
+        ["latency=0.6x"],
+        True,
+        "BUDGET",
+        "limit of the result, may be given several times: latency=0.6x of the whole network's "
+        "native time, macs=0.3x or params=0.5x of the layers replaced, or several with commas "
+        "(default: latency=0.6x)",
+        repeated=True,
+    ),
+    replace(BY_NAME["policy"], default="all"),
+    Option(
+        "draws",
+        whole_number(0, 1_000_000),
+        200,
+        True,
+        "N",
+        "drawn kernels that are screened at one layer; 0: known operators alone",
+    ),
+    Option(
+        "epochs",
+        whole_number(0, 10_000),
+        2,
+        True,
+        "N",
+        "epochs of distillation for every network that is tuned",
+    ),
+    Option(
+        "longer",
+        whole_number(0, 10_000),
+        6,
+        True,
+        "N",
+        "epochs of distillation for the best network of each kind",
+    ),
+    Option(
+        "final_seeds",
+        whole_number(1, 100),
+        3,
+        False,
+        "N",
+        "seeds from which the best networks are fitted and tuned; a claim needs three",
+    ),
+    replace(BY_NAME["time_limit"], help="limit of the whole fit: 90s, 10m, 1.5h (default: none)"),
+    replace(BY_NAME["seed"], help="seed of draws, fits and order of images"),
+    Option(
+        "memory",
+        whole_number(1 << 20, 1 << 50),
+        1 << 30,
+        True,
+        "BYTES",
+        "limit of the recorded inputs and outputs of layers",
+    ),
+    Option(
+        "latency",
+        one_of("native", "none"),
+        "native",
+        False,
+        "native|none",
+        "none: time no network; a budget of latency needs native",
+    ),
+    replace(
+        BY_NAME["workers"],
+        help="parallel fits and trainings, one thread each (default: 2, or 1 on a single core)",
+    ),
+    replace(
+        BY_NAME["pick"],
+        help="rule for the picked row: fastest, fewest-macs, fewest-params or most-accurate, of "
+        "those within the given points of the teacher's accuracy",
+    ),
+)
+FIT_BY_NAME = {option.name: option for option in FIT_OPTIONS}
+
+
+def read_fit_options(given: Mapping[str, Any]) -> dict[str, Any]:
+    """All options of a fit with their values, as `read_options` has those of a search."""
+    values = read_rows(given, FIT_OPTIONS, "a fit")
+    limits = [name for text in values["budget"] for name in read_budget(text)]
+    if values["latency"] == "none" and "latency" in limits:
+        raise CanvasError("--latency none times nothing, and a budget of latency needs times")
+    if values["longer"] < values["epochs"]:
+        raise CanvasError(
+            f"--longer {values['longer']} is less than --epochs {values['epochs']}: the best "
+            "networks are tuned at least as long as all"
+        )
+    return values

@@ -1,0 +1,667 @@
+"""The stages of a fit on an open study; what is recorded there is not done again.
+
+    record -> screen -> table -> choose, for each budget -> tune -> finals -> latency
+
+What travels between stages stands in the study, the weights in files beside it: a fit that is
+killed goes on where it was.  Children do the work (forks.py); this process alone writes.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from .. import _core
+from ..data import Data
+from ..errors import CanvasError, NoSolution, one_line
+from ..nn.fold import fold
+from ..nn.latency import NATIVE, measure
+from ..nn.network import cost
+from ..nn.pack import KernelPack
+from ..reporting.progress import Display
+from ..study import FittedItem, ScreenedKernel, Study, Timing, final_epochs
+from ..training.train import NotFinite, Training, hits, score
+from . import weight_files
+from .budget import Budget, parse_budget
+from .candidates import CONTROLS, MIX, SINGLE, Proposal, propose
+from .divergence import distillation
+from .forks import run_forked
+from .item_table import Outcome, Row, fill, fit_operator, kept_rows
+from .layer_data import LayerData
+from .menu import CONTROLS as KNOWN
+from .menu import Operator, Sized, sizes_of
+from .screen import Screened, screen, screening_layer, survivors
+from .teacher import Fitted, Teacher
+
+IMAGES = 3000  # recorded at most
+REFIT = 300  # steps of the operators that are tuned
+TUNED_NETWORKS = {MIX: 2, CONTROLS: 2, SINGLE: 1}  # of each role that are tuned, for each budget
+SURVIVORS = 40
+RATE = 0.05  # peak of the tuning
+SHARE, TEMPERATURE = 0.9, 4.0  # of distillation
+TEACHER, TUNED = "teacher", "tuned"  # roles, beside MIX, CONTROLS and SINGLE
+TUNED_TEACHER = "teacher, tuned"  # its name
+FINAL_SEED = 1000  # how far the second seed of the finals is from the fit's own
+OVER = 1.02  # a network may take so many times its budget of latency
+ROUNDS = 3  # of choosing again because whole networks took longer than the sum of their layers
+
+# Until when stages may begin work, as shares of a time limit.
+SCREENING_ENDS, TABLE_ENDS, TUNING_ENDS = 0.15, 0.5, 0.85
+TIME_IS_UP = "the time limit ended the fit before {}; the same command continues"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A network to tune: what each layer has, None where it is kept; none in the teacher."""
+
+    id: int
+    name: str
+    role: str
+    budget: str
+    layers: Mapping[str, Sized | None] = field(default_factory=dict)
+
+    @property
+    def chosen(self) -> list[Sized]:
+        return [sized for sized in self.layers.values() if sized is not None]
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What a child tells of a network that it has tuned; `why` says why there is no accuracy."""
+
+    accuracy: float = 0.0
+    divergence: float = math.inf
+    weights: bytes = b""
+    hits: bytes = b""
+    used: float = 0.0
+    why: str = ""
+
+
+@dataclass
+class FitRun:
+    """One run of a fit.  `begun`: as of time.monotonic(); `ended`: why it ended early, or ""."""
+
+    study: Study
+    options: Mapping[str, Any]
+    teacher: Teacher
+    images: Data
+    display: Display
+    begun: float
+    ended: str = ""
+    recorded: Mapping[str, LayerData] = field(default_factory=dict)
+    menu: dict[tuple[str, str], Sized] = field(default_factory=dict)  # by layer and name
+    fits: dict[tuple[str, str, int, int], str] = field(default_factory=dict)  # -> sha256
+
+    @property
+    def workers(self) -> int:
+        return int(self.options["workers"])
+
+    @property
+    def seed(self) -> int:
+        return int(self.options["seed"])
+
+    @property
+    def outputs(self) -> dict[str, int]:
+        """Channels that each layer gives."""
+        return {target.name: target.cout for target in self.teacher.targets}
+
+    @property
+    def budgets(self) -> list[Budget]:
+        return [parse_budget(text) for text in self.options["budget"]]
+
+    @property
+    def timed(self) -> bool:
+        return any("latency" in one.limits for one in self.budgets)
+
+    def until(self, share: float) -> float:
+        limit = self.options["time_limit"]
+        return math.inf if limit is None else self.begun + share * float(limit)
+
+    # ---- all stages -----------------------------------------------------------------------------
+
+    def run(self) -> None:
+        self._teacher()
+        self.recorded, count = self.teacher.layer_data(self.options["memory"], IMAGES)
+        self.display.line(f"recorded {len(self.recorded)} layers on {count} images")
+        for item in self.study.fitted_items():
+            self._know(item)
+        plans = self.plans()
+        for budget in self._missing(plans):
+            rows = self._table(self._screen())
+            for one in budget:
+                self._choose(one, rows)
+            plans = self.plans()
+        self._tune(plans)
+        self._finals(self._best(plans))
+        self._latencies()
+
+    def _teacher(self) -> None:
+        """The rows of the teacher, and of the teacher that is tuned as the others are."""
+        if self.study.select("baseline"):
+            return
+        macs, params = cost(self.teacher.network, self.images.shape)
+        accuracy = score(self.teacher.network, self.images.validation)
+        layer_macs = sum(target.macs for target in self.teacher.targets)
+        teacher = {"name": TEACHER, "kind": "baseline", "role": TEACHER, "layer_macs": layer_macs}
+        tuned = {**teacher, "name": TUNED_TEACHER, "kind": "control", "role": TUNED}
+        id, _ = self.study.add_networks([teacher, tuned])
+        data = weight_files.to_bytes(self.teacher.network.state_dict())
+        weights = weight_files.store(self.study.folder, data)
+        self.study.tuned(id, 0, accuracy, 0.0, weights, 0.0, (macs, params))
+        self._tell(id)
+
+    def _tell(self, id: int) -> None:
+        """A network is done, or has failed."""
+        row = self.study.candidate(id)
+        macs = self.study.select("baseline")[0].macs or 1
+        self.display.finished(row, time.monotonic() - self.begun, macs)
+
+    # ---- screening and table --------------------------------------------------------------------
+
+    def _screen(self) -> list[Screened]:
+        count = int(self.options["draws"])
+        if not count:
+            return []
+        layer = screening_layer(self.teacher.targets)
+        known = {row.hash: row.error for row in self.study.screened()}
+        self.display.phase(f"screening {count} kernels at '{layer.name}'", count - len(known))
+        best = min(known.values(), default=1.0)
+
+        def tell(number: int, item: Screened, seconds: float) -> None:
+            nonlocal best
+            kernel, groups = item.operator.kernel, item.operator.groups
+            self.study.record_screened(
+                ScreenedKernel(number, kernel, groups, item.hash, item.error, seconds)
+            )
+            self._step(item.operator.name)
+            best = min(best, item.error)
+            if number % 100 == 0:
+                self.display.line(f"{number} kernels screened, least error {best:.3f}")
+
+        return screen(
+            self.teacher.targets, self.recorded[layer.name], self.seed, count, self.workers,
+            self.until(SCREENING_ENDS), known, tell,
+        )  # fmt: skip
+
+    def _step(self, name: str) -> None:
+        """One of the things of a stage is done."""
+        self.display.started(name, 1)
+        self.display.ended(name)
+
+    def _table(self, screened: Sequence[Screened]) -> list[Row]:
+        drawn = survivors(screened, SURVIVORS)
+        menu: list[Sized] = []
+        for operator in (*KNOWN, *drawn):  # known ones first: no time limit leaves them out alone
+            for target in self.teacher.targets:
+                menu += sizes_of(operator, target)
+        self.menu.update({(sized.layer, sized.name): sized for sized in menu})
+        known = {
+            (item.layer, item.operator, item.steps): self._row(item)
+            for item in self.study.fitted_items()
+            if item.seed == self.seed and item.steps != REFIT
+        }
+        words = f"{len(KNOWN)} known operators, {len(drawn)} drawn"
+        left = len(menu) + len(menu) // 2 - len(known)
+        self.display.phase(f"fitting {len(menu)} items: {words}", max(left, 0))
+
+        def tell(row: Row, outcome: Outcome) -> Row:
+            row = replace(row, weights=self._store(outcome.weights))
+            self._record(row, outcome.used)
+            self._step(f"{row.layer} {row.name}")
+            return row
+
+        rows = fill(
+            self.teacher, self.recorded, menu, self.seed, self.timed, self.workers,
+            self.until(TABLE_ENDS), known, tell,
+        )  # fmt: skip
+        failed = [row for row in rows if row.why]
+        for why in dict.fromkeys(row.why for row in failed):
+            count = sum(row.why == why for row in failed)
+            self.display.line(f"{count} of {len(rows)} items failed: {why}")
+        return [*kept_rows(self.teacher, self.timed), *rows]
+
+    def _store(self, data: bytes) -> str:
+        return weight_files.store(self.study.folder, data) if data else ""
+
+    def _record(self, row: Row, used: float) -> None:
+        assert row.sized is not None
+        item = FittedItem(
+            row.layer, row.name, row.steps, self.seed, row.sized.pack.text, row.error,
+            _finite(row.loss), _finite(row.seconds), row.macs, row.params, row.weights, row.why,
+            used,
+        )  # fmt: skip
+        self.study.record_fitted(item)
+        self._know(item)
+
+    def _know(self, item: FittedItem) -> None:
+        self.fits[item.layer, item.operator, item.steps, item.seed] = item.weights
+        self.menu.setdefault((item.layer, item.operator), _sized(item))
+
+    def _row(self, item: FittedItem) -> Row:
+        loss = math.inf if item.divergence is None else item.divergence
+        seconds = item.native_seconds
+        if seconds is None:
+            seconds = math.inf if self.timed else math.nan
+        return Row(
+            self.menu[item.layer, item.operator], item.layer, item.steps,
+            1.0 if item.error is None else item.error, loss, seconds, item.macs, item.params,
+            why=item.reason, weights=item.weights,
+        )  # fmt: skip
+
+    # ---- which networks -------------------------------------------------------------------------
+
+    def plans(self) -> list[Plan]:
+        """The networks of the study, in their order."""
+        plans = []
+        for row in self.study.candidates():
+            choice = self.study.choice_of(row.id)
+            layers = {layer: self.menu.get((layer, name)) for layer, name in choice.items()}
+            plans.append(Plan(row.id, row.name, row.role, row.budget, layers))
+        return plans
+
+    def _missing(self, plans: Sequence[Plan]) -> list[list[Budget]]:
+        """The budgets without networks, as one list; none where each has some."""
+        there = {plan.budget for plan in plans}
+        left = [budget for budget in self.budgets if budget.text not in there]
+        return [left] if left else []
+
+    def _choose(self, budget: Budget, rows: Sequence[Row]) -> None:
+        """Add the networks of a budget that shall be tuned: of each role the nearest to the
+        teacher, of those whose layers together keep to the budget; where whole networks take
+        longer than the sums of their layers, the sums get less.
+        """
+        whole = self._native_seconds(self.teacher.network) if "latency" in budget.limits else 0.0
+        limits = budget.of_layers(self.teacher.targets, rows, whole)
+        drawn = any(row.sized is not None and not row.sized.operator.control for row in rows)
+        for again in range(ROUNDS):
+            chosen = self._nearest(propose(rows, limits, drawn))
+            if not whole or again == ROUNDS - 1:
+                break
+            excess = self._excess(chosen, budget.limits["latency"] * whole)
+            if excess <= 0:
+                break
+            limits["latency"] -= excess
+            self.display.line(
+                f"{budget.text}: whole networks take {1e6 * excess:.1f} us more than allowed, "
+                "layers get less"
+            )
+            try:
+                propose(rows, limits, drawn)
+            except NoSolution:
+                break
+        self._add(budget, chosen)
+
+    def _nearest(self, proposals: Sequence[Proposal]) -> list[Proposal]:
+        """Of each role, the networks with the least divergence before any tuning."""
+        self.display.phase(f"comparing {len(proposals)} networks", len(proposals))
+        losses: dict[int, float] = {}
+        for at, loss in run_forked(
+            lambda proposal: self.teacher.divergence(self._assembled(proposal)),
+            proposals,
+            self.workers,
+            lost=math.inf,
+        ):
+            losses[at] = loss
+            self._step(f"network {at}")
+        found: list[Proposal] = []
+        for role, most in TUNED_NETWORKS.items():
+            own = [at for at, proposal in enumerate(proposals) if proposal.kind == role]
+            found += [proposals[at] for at in sorted(own, key=lambda at: (losses[at], at))[:most]]
+        return found
+
+    def _assembled(self, proposal: Proposal) -> nn.Module:
+        fitted = {
+            row.layer: self._fitted(row.sized, row.steps, self.seed)
+            for row in proposal.rows
+            if row.sized is not None
+        }
+        return self.teacher.assemble(fitted)
+
+    def _excess(self, chosen: Sequence[Proposal], allowed: float) -> float:
+        """By how many seconds the whole networks exceed what is allowed, the mean of those that
+        do; 0 where most keep to it.
+        """
+        over = [self._native_seconds(self._assembled(p)) - allowed for p in chosen]
+        most = [excess for excess in over if excess > (OVER - 1) * allowed]
+        return sum(most) / len(most) if 2 * len(most) > len(over) else 0.0
+
+    def _add(self, budget: Budget, chosen: Sequence[Proposal]) -> None:
+        found = len(self.study.select("find"))
+        networks = []
+        counts: dict[str, int] = {}
+        for proposal in chosen:
+            pack = proposal.pack(self.teacher.targets).text
+            counts[proposal.kind] = counts.get(proposal.kind, 0) + 1
+            if proposal.kind == MIX:
+                kind, name = "find", str(found)
+                found += 1
+            elif proposal.kind == CONTROLS:
+                kind, name = "control", f"known {counts[CONTROLS]} at {budget.text}"
+            else:
+                (operator,) = {row.sized.operator.name for row in proposal.rows if row.sized}
+                kind, name = "control", f"{operator} at {budget.text}"
+            networks.append(
+                {
+                    "name": name,
+                    "kind": kind,
+                    "role": proposal.kind,
+                    "budget": budget.text,
+                    "pack": pack,
+                    "hash": _core.hash(pack) if kind == "find" else None,
+                    "layer_macs": sum(row.macs for row in proposal.rows),
+                    "choice": proposal.names,
+                }
+            )
+        self.study.add_networks(networks)
+
+    # ---- operators ------------------------------------------------------------------------------
+
+    def _fitted(self, sized: Sized, steps: int, seed: int) -> Fitted:
+        """An operator after so many steps, from its file or, where that is gone, fitted again."""
+        digest = self.fits.get((sized.layer, sized.name, steps, seed), "")
+        tensors = weight_files.fetch(self.study.folder, digest)
+        fitted = weight_files.fitted_from(tensors, sized)
+        return fitted or fit_operator(self.recorded[sized.layer], sized, steps, seed)[0]
+
+    def _refit(self, plans: Sequence[Plan], seeds: Sequence[int], until: float) -> None:
+        """Fit the operators of networks for REFIT steps, each once for all that have it."""
+        wanted = {
+            (sized.layer, sized.name, seed): sized
+            for seed in seeds
+            for plan in plans
+            for sized in plan.chosen
+        }
+        asked = [
+            (sized, key[2])
+            for key, sized in wanted.items()
+            if (sized.layer, sized.name, REFIT, key[2]) not in self.fits
+        ]
+        if not asked:
+            return
+        self.display.phase(f"refitting {len(asked)} operators for {REFIT} steps", len(asked))
+
+        def job(one: tuple[Sized, int]) -> tuple[bytes, float, float]:
+            sized, seed = one
+            begun = time.process_time()
+            fitted, error = fit_operator(self.recorded[sized.layer], sized, REFIT, seed)
+            return weight_files.fitted_to_bytes(fitted), error, time.process_time() - begun
+
+        for at, answer in run_forked(job, asked, self.workers, until):
+            if answer is None:  # tried again where it is needed
+                continue
+            sized, seed = asked[at]
+            data, error, used = answer
+            item = FittedItem(
+                sized.layer, sized.name, REFIT, seed, sized.pack.text, _finite(error), None, None,
+                int(sized.pack.cost["macs"]), int(sized.pack.cost["params"]), self._store(data),
+                "", used,
+            )  # fmt: skip
+            self.study.record_fitted(item)
+            self._know(item)
+            self._step(f"{sized.layer} {sized.name}")
+
+    # ---- tuning ---------------------------------------------------------------------------------
+
+    def _tune(self, plans: Sequence[Plan]) -> None:
+        """Every network for some epochs, the best of each role longer."""
+        epochs, until = int(self.options["epochs"]), self.until(TUNING_ENDS)
+        self._refit([plan for plan in plans if not self._is_tuned(plan, 0)], [self.seed], until)
+        first = [plan for plan in plans if plan.role not in (TEACHER, TUNED)]
+        self._tune_all(first, epochs, until)
+        self._tune_all(self._best(plans), final_epochs(self.options), until)
+        if any(not self._is_tuned(plan, 0) for plan in plans):
+            self._time_is_up("all networks were tuned")
+
+    def _is_tuned(self, plan: Plan, epochs: int) -> bool:
+        row = self.study.candidate(plan.id)
+        return row.status == "failed" or (
+            row.status == "done" and self.study.tuned_epochs(plan.id) >= epochs
+        )
+
+    def _tune_all(self, plans: Sequence[Plan], epochs: int, until: float) -> None:
+        asked = [plan for plan in plans if not self._is_tuned(plan, epochs)]
+        asked = [plan for plan in asked if plan.role != TEACHER]
+        if not asked:
+            return
+        self.display.phase(f"tuning {len(asked)} networks for {epochs} epochs", len(asked))
+        jobs = [(plan, self.seed, epochs) for plan in asked]
+        for at, tuned in run_forked(self._tuned, jobs, self.workers, until, _lost):
+            plan = asked[at]
+            if tuned.why:
+                self.study.finished(plan.id, "failed", tuned.why)
+            else:
+                costs = cost(self.network_of(plan, tuned.weights), self.images.shape)
+                self.study.tuned(
+                    plan.id, epochs, tuned.accuracy, min(tuned.divergence, 1e9),
+                    self._store(tuned.weights), tuned.used, costs,
+                )  # fmt: skip
+            self._tell(plan.id)
+
+    def _tuned(self, job: tuple[Plan, int, int]) -> Tuned:
+        """In a child: refitted operators, distillation, scores."""
+        plan, seed, epochs = job
+        begun = time.process_time()
+        if plan.role == TUNED:
+            network = copy.deepcopy(self.teacher.network)
+        else:
+            fitted = {one.layer: self._fitted(one, REFIT, seed) for one in plan.chosen}
+            network = self.teacher.assemble(fitted)
+        try:
+            divergence = self.teacher.divergence(network)
+            accuracy = self._distill(network, epochs, seed)
+            right = np.packbits(hits(network, self.images.test).numpy()).tobytes()
+        except NotFinite as error:
+            return Tuned(why=f"nan: {error}")
+        for weight in network.parameters():
+            weight.grad = None
+        data = weight_files.to_bytes(network.state_dict())
+        return Tuned(accuracy, divergence, data, right, time.process_time() - begun)
+
+    def _distill(self, network: nn.Module, epochs: int, seed: int) -> float:
+        """Accuracy on validation after so many epochs; raises NotFinite."""
+        if not epochs:
+            return score(network, self.images.validation)
+        objective = partial(_distilled, self.teacher.network.eval())
+        training = Training(
+            network, self.images, epochs, seed, peak_rate=RATE, objective=objective
+        )
+        for epoch in range(epochs):
+            last = training.epoch(scored=epoch == epochs - 1)
+        return last.accuracy
+
+    def network_of(self, plan: Plan, data: bytes | Mapping[str, Tensor]) -> nn.Module:
+        """The network of a plan with trained weights."""
+        tensors = weight_files.from_bytes(data) if isinstance(data, bytes) else data
+        if plan.role in (TEACHER, TUNED):
+            return weight_files.load_into(copy.deepcopy(self.teacher.network), tensors).eval()
+        chosen = {}
+        for one in plan.chosen:
+            bias = torch.zeros(self.outputs[one.layer])
+            chosen[one.layer] = Fitted(weight_files.fresh_module(one), bias)
+        return weight_files.load_into(self.teacher.assemble(chosen), tensors).eval()
+
+    def trained(self, plan: Plan) -> nn.Module | None:
+        """The tuned network of a plan; None where it is not tuned, or its file is gone."""
+        row = self.study.candidate(plan.id)
+        tensors = weight_files.fetch(self.study.folder, row.weights)
+        if row.status != "done" or tensors is None:
+            return None
+        return self.network_of(plan, tensors)
+
+    # ---- finals ---------------------------------------------------------------------------------
+
+    def _best(self, plans: Sequence[Plan]) -> list[Plan]:
+        """Teacher and tuned teacher, and of each budget and role the network that validation puts
+        first.
+        """
+        done = {row.id: row for row in self.study.candidates() if row.status == "done"}
+        best: dict[tuple[str, str], Plan] = {}
+
+        def order(plan: Plan) -> tuple[int, float, float, int]:
+            row = done[plan.id]
+            epochs = self.study.tuned_epochs(plan.id)  # what was tuned longer was the best before
+            return -epochs, -(row.val_accuracy or 0.0), row.divergence or 0.0, row.id
+
+        tuned = [plan for plan in plans if plan.id in done and plan.budget]
+        for plan in sorted(tuned, key=order):
+            best.setdefault((plan.budget, plan.role), plan)
+        ids = {plan.id for plan in best.values()}
+        return [plan for plan in plans if plan.id in ids or plan.role in (TEACHER, TUNED)]
+
+    def final_seeds(self) -> list[int]:
+        """The fit's own, then others."""
+        count = int(self.options["final_seeds"])
+        return [self.seed, *((self.seed + FINAL_SEED + i) % 2**63 for i in range(count - 1))]
+
+    def _finals(self, plans: Sequence[Plan]) -> None:
+        """Each of the best networks from every seed, scored on the test split."""
+        epochs = final_epochs(self.options)
+        plans = [p for p in plans if p.role == TEACHER or self._is_tuned(p, epochs)]
+        plans = [p for p in plans if self.study.candidate(p.id).status == "done"]
+        seeds = self.final_seeds()
+        asked = [
+            (plan, seed, epochs)
+            for seed in seeds
+            for plan in plans
+            if seed not in self.study.final_seeds(plan.id, epochs)
+        ]
+        if not asked:
+            return
+        until = self.until(TUNING_ENDS)
+        for plan in (plan for plan, seed, _ in asked if plan.role == TEACHER):
+            self._final_of_teacher(plan, seeds, epochs)
+        asked = [job for job in asked if job[0].role != TEACHER]
+        own = [job for job in asked if job[1] == self.seed]
+        self._refit(plans, seeds, until)
+        self.display.phase(f"finals: {len(asked)} trainings of {epochs} epochs", len(asked))
+        for plan, seed, _ in own:
+            self._record_final(plan, seed, epochs, self._own_final(plan))
+        jobs = [job for job in asked if job[1] != self.seed]
+        for at, tuned in run_forked(self._tuned, jobs, self.workers, until, _lost):
+            plan, seed, _ = jobs[at]
+            self._record_final(plan, seed, epochs, tuned)
+        left = [p for p in plans if len(self.study.final_seeds(p.id, epochs)) < len(seeds)]
+        if left:
+            self._time_is_up("all finals were trained")
+
+    def _own_final(self, plan: Plan) -> Tuned:
+        """The network that was tuned from the fit's own seed, scored."""
+        network = self.trained(plan)
+        if network is None:
+            return self._tuned((plan, self.seed, final_epochs(self.options)))
+        row = self.study.candidate(plan.id)
+        try:
+            right = np.packbits(hits(network, self.images.test).numpy()).tobytes()
+        except NotFinite as error:
+            return Tuned(why=f"nan: {error}")
+        return Tuned(row.val_accuracy or 0.0, row.divergence or 0.0, b"", right)
+
+    def _final_of_teacher(self, plan: Plan, seeds: Sequence[int], epochs: int) -> None:
+        """The teacher as it is: no seed changes it."""
+        accuracy = self.study.candidate(plan.id).val_accuracy or 0.0
+        right = np.packbits(hits(self.teacher.network, self.images.test).numpy()).tobytes()
+        for seed in seeds:
+            self.study.final_started(plan.id, seed, epochs)
+            self.study.final(plan.id, seed, epochs, (accuracy, right), 0.0)
+
+    def _record_final(self, plan: Plan, seed: int, epochs: int, tuned: Tuned) -> None:
+        self.study.final_started(plan.id, seed, epochs)
+        if tuned.why:
+            self.study.final_failed(plan.id, seed, epochs, tuned.why)
+            self.display.line(f"final {plan.name}, seed {seed} failed: {tuned.why}")
+            return
+        test = self.study.final(plan.id, seed, epochs, (tuned.accuracy, tuned.hits), tuned.used)
+        self._step(f"{plan.name} seed {seed}")
+        self.display.line(f"final {plan.name}, seed {seed}: {100 * test:.1f} % on the test split")
+
+    # ---- latency --------------------------------------------------------------------------------
+
+    def _latencies(self) -> None:
+        """Native code of each network that has finals, timed beside that of the teacher."""
+        if self.options["latency"] == "none":
+            return
+        plans = [
+            plan
+            for plan in self._best(self.plans())
+            if plan.role != TUNED and not self.study.timings(plan.id)
+        ]
+        if not plans:
+            return
+        self.display.phase(f"timing {len(plans)} networks", len(plans))
+        image = self.images.train[0][:1]
+        try:
+            unchanged = {NATIVE: _native(self.teacher.network, image)}
+        except CanvasError as error:
+            unchanged, why = {}, one_line(error)
+        for plan in plans:
+            network = self.trained(plan)
+            if network is None:
+                continue
+            self.study.timing_started(plan.id)
+            used = time.process_time()
+            try:
+                if not unchanged:
+                    raise CanvasError(why)
+                own = None
+                if plan.role != TEACHER:
+                    own = {NATIVE: _native(network, image)}
+                timed = measure(unchanged, own, image)[NATIVE]
+            except CanvasError as error:
+                nothing = Timing(NATIVE, None, None, None, "", 1, one_line(error))
+                self.study.latency_failed(plan.id, [nothing], one_line(error))
+                continue
+            words = asdict(timed)
+            row = Timing(
+                NATIVE, words["ms"], words["spread_ms"], words["speedup"], NATIVE, 1, "",
+                words["speedup_spread"], processor=time.process_time() - used,
+            )  # fmt: skip
+            self.study.latency(plan.id, [row])
+            self.display.timed(self.study.candidate(plan.id))
+
+    def _native_seconds(self, network: nn.Module) -> float:
+        image = self.images.train[0][:1]
+        return measure({NATIVE: _native(network, image)}, None, image)[NATIVE].ms / 1e3
+
+    def _time_is_up(self, before: str) -> None:
+        if self.options["time_limit"] is not None and not self.ended:
+            self.ended = TIME_IS_UP.format(before)
+
+
+def _native(network: nn.Module, image: Tensor) -> nn.Module:
+    from ..workers.engines import native
+
+    return native(fold(network), image)
+
+
+def _lost(why: str) -> Tuned:
+    return Tuned(why=f"crashed: {why}")
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _distilled(teacher: nn.Module, images: Tensor, outputs: Tensor, labels: Tensor) -> Tensor:
+    with torch.no_grad():
+        wanted = teacher(images)
+    return distillation(outputs, wanted, labels, SHARE, TEMPERATURE)
+
+
+def _sized(item: FittedItem) -> Sized:
+    """The item of a row of the study: its sizes stand in its pack."""
+    pack = KernelPack(item.pack)
+    name = item.operator.removesuffix("/window")
+    windowed = name != item.operator
+    name, _, share = name.partition("@")
+    known = {operator.name: operator for operator in KNOWN}
+    operator = known.get(name) or Operator(name, pack.kernel, control=False)
+    return Sized(operator, item.layer, float(share or 1.0), pack, windowed)

@@ -1,0 +1,220 @@
+"""The words and the table of a fit's report: what the start from a trained network, the choice per
+layer and the searched operators each add.
+
+The networks of a budget are a mix (drawn kernels in the menu), a choice of known operators alone,
+and one known operator everywhere; each was made from the same seeds by the same procedure.  A
+difference is shown or not by the statistics of claims.py, on test images.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..study import Candidate, Study
+from .front import accuracy, speed, title
+from .table import align, percent_of, ratio_of, test_cell
+from .verdict import SEEDS, Comparison, Evidence, common_seeds, compare_finals
+
+TEACHER, TUNED, MIX, CONTROLS, SINGLE = "teacher", "tuned", "mix", "controls", "single"
+ORDER = (TEACHER, TUNED, MIX, CONTROLS, SINGLE)
+
+
+def fit_rows(rows: Sequence[Candidate]) -> list[Candidate]:
+    """Teachers first; for each budget the networks with finals, then the others."""
+    budgets = list(dict.fromkeys(row.budget for row in rows))
+
+    def order(row: Candidate) -> tuple[int, bool, int, int]:
+        return budgets.index(row.budget), not row.tests, ORDER.index(row.role), row.id
+
+    return sorted((row for row in rows if row.role in ORDER), key=order)
+
+
+def best_of(rows: Sequence[Candidate], budget: str, role: str = "") -> Candidate | None:
+    """The network of a budget that validation puts first, of those with finals if there are
+    any.
+    """
+    own = [row for row in rows if row.budget == budget and role in ("", row.role)]
+    done = [row for row in own if row.status == "done"]
+    fair = [row for row in done if row.tests] or done
+    return min(fair, key=lambda row: (-(row.val_accuracy or 0.0), row.id), default=None)
+
+
+# ---- the table ----------------------------------------------------------------------------------
+
+
+def fit_table(
+    rows: Sequence[Candidate],
+    choices: Mapping[int, Mapping[str, str]],
+    picked: Candidate | None,
+    width: int | None,
+) -> str:
+    """The rows as text, the one to take with a star."""
+    teacher = next((row for row in rows if row.role == TEACHER), None)
+    head = [
+        "  network", "budget", "accuracy", "test", "KL", "speed-up", "MACs", "params", "operators",
+    ]  # fmt: skip
+    body = [_cells(row, teacher, choices.get(row.id, {}), picked) for row in rows]
+    return align([head, *body], right=set(range(2, 8)), width=width)
+
+
+def _cells(
+    row: Candidate,
+    teacher: Candidate | None,
+    choice: Mapping[str, str],
+    picked: Candidate | None,
+) -> list[str]:
+    name = ("* " if row is picked else "  ") + _short_name(row)
+    if row.status != "done":
+        return [name, row.budget, row.status, *[""] * 5, row.reason or summary(row, choice)]
+    return [
+        name,
+        row.budget,
+        percent_of(row.val_accuracy),
+        test_cell(row),
+        "-" if row.divergence is None else f"{row.divergence:.3f}",
+        speed(row),
+        ratio_of(row.macs, teacher.macs if teacher else None),
+        ratio_of(row.params, teacher.params if teacher else None),
+        summary(row, choice),
+    ]
+
+
+def _short_name(row: Candidate) -> str:
+    """Without the budget, which has a column."""
+    return title(row).removesuffix(f" at {row.budget}")
+
+
+def summary(row: Candidate, choice: Mapping[str, str]) -> str:
+    """What stands in the layers: `3 keep, 2 grouped@0.5, 1 k0012@0.3`."""
+    if row.role == TEACHER:
+        return "your network"
+    if row.role == TUNED:
+        return "your network, trained on for as long as the others"
+    counts: dict[str, int] = {}
+    for name in choice.values():
+        counts[name] = counts.get(name, 0) + 1
+    return ", ".join(f"{n} {name}" for name, n in sorted(counts.items(), key=lambda i: -i[1]))
+
+
+# ---- the words ----------------------------------------------------------------------------------
+
+
+def fit_head_lines(
+    study: Study, options: Mapping[str, Any], rows: Sequence[Candidate]
+) -> list[str]:
+    """What the figures of the table are, and where they were taken."""
+    data = options["data"]
+    if str(study.fact("data")).startswith("synthetic"):
+        data = "synthetic images"
+    lines = [
+        f"{options['model']} on {data}, of the whole network: accuracy on "
+        f"{study.validation_images()} validation images; KL from the teacher before tuning, in "
+        "nats; speed-up of native code for one image over that of the teacher (float32, one "
+        "thread, CPU time, median +- interquartile range, "
+        f"{study.machine().get('processor', 'unknown processor')}); MACs and params over those "
+        "of the teacher."
+    ]
+    if seeds := sorted({len(row.tests) for row in rows if row.tests}):
+        count = str(seeds[0]) if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
+        lines.append(
+            f"Test: the mean over {count} seeds +- standard deviation, on "
+            f"{study.fact('test_images')} images by which nothing was chosen."
+        )
+    return lines
+
+
+def fit_counts_line(study: Study) -> str:
+    screened, items = study.screened(), study.fitted_items()
+    failed = sum(bool(item.reason) for item in items)
+    seconds = sum(row.seconds or 0.0 for row in screened)
+    fitted = sum(item.seconds or 0.0 for item in items)
+    words = f"{len(screened)} kernels screened in {seconds:.0f} core-seconds, " if screened else ""
+    words += f"{len(items)} fits of operators to layers in {fitted:.0f} core-seconds"
+    return f"{words}{f', {failed} of them failed' if failed else ''}."
+
+
+def fit_conclusion(rows: Sequence[Candidate], evidence: Evidence) -> str:
+    """Sentences for each budget of a fit: the result, then what each part of the method adds."""
+    teacher = next((row for row in rows if row.role == TEACHER), None)
+    budgets = list(dict.fromkeys(row.budget for row in rows if row.budget))
+    if teacher is None or not budgets:
+        return "No result: no network was tuned."
+    told = [_result(rows, budget, teacher) for budget in budgets]
+    tuned = next((row for row in rows if row.role == TUNED and row.status == "done"), None)
+    if tuned is not None:
+        told.append(
+            f"The teacher itself, tuned for as long, reaches {percent_of(accuracy(tuned))}."
+        )
+    for budget in budgets:
+        told += _parts(rows, budget, evidence)
+    return " ".join(told)
+
+
+def _result(rows: Sequence[Candidate], budget: str, teacher: Candidate) -> str:
+    """What a user gets for a budget."""
+    best = best_of(rows, budget)
+    if best is None:
+        return f"{budget}: no network was tuned."
+    split = "test" if best.tests and teacher.tests else "validation"
+    ours, theirs = (
+        (accuracy(best), accuracy(teacher))
+        if split == "test"
+        else (best.val_accuracy or 0.0, teacher.val_accuracy or 0.0)
+    )
+    points = 100 * (ours - theirs)
+    where = "as accurate as the teacher"
+    if abs(points) >= 0.05:
+        where = f"{abs(points):.1f} points {'above' if points > 0 else 'below'} the teacher"
+    faster = "" if best.speedup is None else f" and {best.speedup:.2f} times as fast"
+    return (
+        f"{budget}: {_short_name(best)} has {percent_of(ours)} on the {split} images, {where}"
+        f"{faster}."
+    )
+
+
+def _parts(rows: Sequence[Candidate], budget: str, evidence: Evidence) -> list[str]:
+    """The choice per layer, and the searched operators, each against the procedure without."""
+    mix, controls, single = (best_of(rows, budget, role) for role in (MIX, CONTROLS, SINGLE))
+    told = []
+    if controls is not None and single is not None:
+        told.append(
+            f"{budget}, a choice per layer: "
+            + _difference(
+                controls, single, f"one operator everywhere ({_short_name(single)})", evidence
+            )
+        )
+    if mix is not None and controls is not None:
+        told.append(
+            f"{budget}, searched operators: "
+            + _difference(mix, controls, "known operators alone", evidence)
+        )
+    return told
+
+
+def _difference(ours: Candidate, theirs: Candidate, what: str, evidence: Evidence) -> str:
+    seeds = len(common_seeds(ours, theirs, evidence))
+    if seeds < SEEDS:
+        known = "no finals" if not seeds else f"finals with {seeds} of at least {SEEDS} seeds"
+        return f"no claim, {known}."
+    try:
+        compared = compare_finals(ours, theirs, evidence)
+    except ImportError:
+        return "no claim: finals are compared with numpy and scipy, not here."
+    return _shown(compared, what, evidence)
+
+
+def _shown(compared: Comparison, what: str, evidence: Evidence) -> str:
+    points, least = 100 * compared.mean, 100 * compared.least
+    things = len(set(evidence.groups))
+    images = f"{len(evidence.groups)} images" + (
+        "" if things == len(evidence.groups) else f" of {things} scans"
+    )
+    of = f"{compared.seeds} seeds, {images}, one-sided 95 %"
+    where = f"{points:+.1f} points against {what}"
+    if points > least:
+        return f"better, {where}; {least:.2g} would have been enough ({of})."
+    if points < -least:
+        return f"worse, {where} ({of})."
+    enough = "nothing could have been shown" if least >= 100 else f"{least:.2g} needed"
+    return f"no difference shown, {where}; {enough} ({of})."
