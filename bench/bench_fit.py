@@ -3,9 +3,11 @@
     ./dev bench fit [--data NAME] [--budget B ...] [--draws N] [--seeds S,S] [--time T]
                     [--teacher-epochs E] [--teacher FILE] [--out DIR] [--json] [--record]
 
-The teacher is resnet8 of width 16, trained for E epochs and kept in FILE (in build/bench-fit, made once). Each seed is a fit of its own: screening, table, choice and tuning. A row is a budget and a
-kind of network; accuracy is that of the test images, `points` is the difference to the teacher,
-`speed-up` is that of the native code of the whole network over that of the teacher.
+The teacher is resnet8 of width 16, trained for E epochs and kept in FILE (in build/bench-fit, made
+once). Each seed is a fit of its own, in a folder of DIR if one is given, where the same command
+goes on. A row is a budget and a kind of network; accuracy is that of the test images, `points` is
+the difference to the teacher, `speed-up` is that of the native code of the whole network over that
+of the teacher.
 """
 
 from __future__ import annotations

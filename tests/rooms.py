@@ -28,7 +28,7 @@ PACKAGES: dict[str, str] = {
     "workers": "training data inference nn base",
     "study": "base",
     "reporting": "study base",
-    "fitting": "reporting workers training data inference nn base",
+    "fitting": "reporting study workers training data inference nn base",
     "runner": "reporting study workers data inference nn base",
     "deploy": "reporting study training data inference nn base",
     "cli": "fitting deploy runner reporting study workers training inference base",

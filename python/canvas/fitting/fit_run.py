@@ -55,7 +55,11 @@ OVER = 1.02  # a network may take so many times its budget of latency
 ROUNDS = 3  # of choosing again because whole networks took longer than the sum of their layers
 
 # Until when stages may begin work, as shares of a time limit.
-SCREENING_ENDS, TABLE_ENDS, TUNING_ENDS = 0.15, 0.5, 0.85
+SCREENING_ENDS, SHORT_FITS_END, TABLE_ENDS, TUNING_ENDS = 0.15, 0.35, 0.45, 0.85
+TOO_SHORT = (
+    "the time limit ended the fit before enough operators were fitted for a choice: give the same "
+    "command more time"
+)
 TIME_IS_UP = "the time limit ended the fit before {}; the same command continues"
 
 
@@ -97,6 +101,7 @@ class FitRun:
     display: Display
     begun: float
     ended: str = ""
+    cut: bool = False  # the time limit ended the table
     recorded: Mapping[str, LayerData] = field(default_factory=dict)
     menu: dict[tuple[str, str], Sized] = field(default_factory=dict)  # by layer and name
     fits: dict[tuple[str, str, int, int], str] = field(default_factory=dict)  # -> sha256
@@ -146,14 +151,15 @@ class FitRun:
 
     def _teacher(self) -> None:
         """The rows of the teacher, and of the teacher that is tuned as the others are."""
-        if self.study.select("baseline"):
+        known = self.study.select("baseline")
+        if known and known[0].status == "done":
             return
         macs, params = cost(self.teacher.network, self.images.shape)
         accuracy = score(self.teacher.network, self.images.validation)
         layer_macs = sum(target.macs for target in self.teacher.targets)
         teacher = {"name": TEACHER, "kind": "baseline", "role": TEACHER, "layer_macs": layer_macs}
         tuned = {**teacher, "name": TUNED_TEACHER, "kind": "control", "role": TUNED}
-        id, _ = self.study.add_networks([teacher, tuned])
+        id = known[0].id if known else self.study.add_networks([teacher, tuned])[0]
         data = weight_files.to_bytes(self.teacher.network.state_dict())
         weights = weight_files.store(self.study.folder, data)
         self.study.tuned(id, 0, accuracy, 0.0, weights, 0.0, (macs, params))
@@ -221,8 +227,9 @@ class FitRun:
 
         rows = fill(
             self.teacher, self.recorded, menu, self.seed, self.timed, self.workers,
-            self.until(TABLE_ENDS), known, tell,
+            (self.until(SHORT_FITS_END), self.until(TABLE_ENDS)), known, tell,
         )  # fmt: skip
+        self.cut = time.monotonic() > self.until(SHORT_FITS_END)
         failed = [row for row in rows if row.why]
         for why in dict.fromkeys(row.why for row in failed):
             count = sum(row.why == why for row in failed)
@@ -282,8 +289,14 @@ class FitRun:
         whole = self._native_seconds(self.teacher.network) if "latency" in budget.limits else 0.0
         limits = budget.of_layers(self.teacher.targets, rows, whole)
         drawn = any(row.sized is not None and not row.sized.operator.control for row in rows)
+        try:
+            proposals = propose(rows, limits, drawn)
+        except NoSolution:
+            if self.cut:
+                raise NoSolution(TOO_SHORT) from None
+            raise
         for again in range(ROUNDS):
-            chosen = self._nearest(propose(rows, limits, drawn))
+            chosen = self._nearest(proposals)
             if not whole or again == ROUNDS - 1:
                 break
             excess = self._excess(chosen, budget.limits["latency"] * whole)
@@ -295,7 +308,7 @@ class FitRun:
                 "layers get less"
             )
             try:
-                propose(rows, limits, drawn)
+                proposals = propose(rows, limits, drawn)
             except NoSolution:
                 break
         self._add(budget, chosen)

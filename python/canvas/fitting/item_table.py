@@ -159,20 +159,20 @@ def fill(
     seed: int,
     timed: bool,
     workers: int = 1,
-    until: float = math.inf,
+    until: tuple[float, float] = (math.inf, math.inf),
     known: Mapping[Key, Row] = MappingProxyType({}),
     tell: Callable[[Row, Outcome], Row] = lambda row, outcome: row,
     take_over: bool = True,
 ) -> list[Row]:
     """The table of a menu: every item for SHORT steps, the better half of each layer for LONG
-    ones; of both the better row.  At `until` (time.monotonic) it ends with the rows that are
-    there.
+    ones; of both the better row.  At the two moments `until` (time.monotonic) these end with the
+    rows that are there.
 
     `known` are rows of an earlier run; `tell` hears of every other one, keeps its weights, and
     gives the row that stands for it.  `take_over` as in `fit_operator`.
     """
     rows: dict[tuple[str, str], Row] = {}
-    for steps in (SHORT, LONG):
+    for steps, end in zip((SHORT, LONG), until, strict=True):
         asked: list[Sized] = []
         for sized in menu if steps == SHORT else _better(rows.values()):
             key = (sized.layer, sized.name, steps)
@@ -184,15 +184,13 @@ def fill(
         def job(sized: Sized, steps: int = steps) -> Outcome:
             return outcome_of(teacher, data[sized.layer], sized, steps, seed, timed, take_over)
 
-        for at, outcome in run_forked(job, asked, workers, until, lost):
+        for at, outcome in run_forked(job, asked, workers, end, lost):
             cost = asked[at].pack.cost
             row = Row(
                 asked[at], asked[at].layer, steps, outcome.error, outcome.loss, outcome.seconds,
                 int(cost["macs"]), int(cost["params"]), why=outcome.why,
             )  # fmt: skip
             _keep_better(rows, tell(row, outcome))
-        if time.monotonic() > until:
-            break
     order = {(sized.layer, sized.name): at for at, sized in enumerate(menu)}
     return [rows[key] for key in sorted(rows, key=lambda key: order[key])]
 

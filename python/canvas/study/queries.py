@@ -20,7 +20,7 @@ class Queries(Store):
 
     def timed_otherwise(self, options: Mapping[str, Any]) -> bool:
         """Whether there are latencies of another batch size."""
-        batch = options["latency_batch"]
+        batch = options.get("latency_batch", 1)
         return bool(self._one(f"SELECT count(*) FROM timing WHERE batch <> {int(batch)}"))
 
     def options(self) -> dict[str, Any]:

@@ -1,0 +1,193 @@
+"""`canvas.fit` as a whole, on a study: killed, continued, with files that are gone."""
+
+# ruff: noqa: F811 - fixtures have the names of what they give
+
+import os
+import signal
+import time
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("scipy")
+
+from small_trained import Small, data, network  # noqa: E402, F401
+
+import canvas  # noqa: E402
+from canvas.fitting import fit_run, item_table, menu, screen  # noqa: E402
+from canvas.fitting.forks import run_forked  # noqa: E402
+from canvas.fitting.teacher import Teacher  # noqa: E402
+from canvas.study import Study  # noqa: E402
+
+torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def short():
+    """Fits of few steps: what they come to does not matter."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(item_table, "SHORT", 4)
+        patch.setattr(item_table, "LONG", 8)
+        patch.setattr(screen, "STEPS", 4)
+        patch.setattr(fit_run, "REFIT", 12)
+        patch.setattr(menu, "SHARES", (0.5, 0.3))
+        patch.setattr(screen, "GOOD", 1.0)
+        yield
+
+
+def test_fit(network, data, tmp_path):
+    before = {name: value.clone() for name, value in network.state_dict().items()}
+    asked = {"budget": "macs=0.4x", "epochs": 1, "longer": 2, "latency": "none", "draws": 4}
+    result = canvas.fit(network, data, say=print, workers=2, out=tmp_path, **asked)
+    assert all(torch.equal(before[n], v) for n, v in network.state_dict().items())
+    assert [c.kind for c in result.candidates[:2]] == ["teacher", "teacher, tuned"]
+    assert {c.budget for c in result.candidates[2:]} == {"macs=0.4x"}
+    best, targets = result.best(), Teacher(network, "all", *[data.train[0]] * 2).targets
+    assert best.pack.macs <= 0.4 * sum(target.macs for target in targets)
+    assert best.macs < result.teacher.macs and best.speedup is None
+    assert best.validation > result.teacher.validation - 0.1
+    assert {*best.choice} == {*best.pack.targets, *best.pack.kept}
+    assert len(best.tests) == 3 and best.epochs == 2 and len(set(result.teacher.tests)) == 1
+    right = best.network(data.test[0]).argmax(1) == data.test[1]
+    assert torch.equal(right, best.hits[0]) and best.tests[0] == right.float().mean()
+    assert "macs=0.4x" in str(result) and "a choice per layer" in result.report.conclusion
+    with pytest.raises(canvas.CanvasError, match="the fit had no budget"):
+        result.best("macs=0.9x")
+    # One worker, in one go: the same.  A study that is done: nothing is done again.
+    alone = canvas.fit(network, data, say=print, workers=1, **asked)
+    lines = []
+    again = canvas.fit(network, data, say=lines.append, workers=2, out=tmp_path, **asked)
+    for other in (alone, again):
+        assert torch.equal(*(r.best().network(data.test[0][:5]) for r in (result, other)))
+        assert other.report.conclusion == result.report.conclusion
+    assert not [line for line in lines if "fitting" in line or "tuning" in line or "final" in line]
+    with pytest.raises(canvas.CanvasError, match="--epochs 2 instead of 1"):
+        canvas.fit(network, data, say=print, out=tmp_path, **{**asked, "epochs": 2})
+    with torch.no_grad():
+        copy = Small()
+        copy.load_state_dict(network.state_dict())
+        copy.head.weight.mul_(1.5)
+    with pytest.raises(canvas.CanvasError, match="the code of the model has changed"):
+        canvas.fit(copy, data, say=print, out=tmp_path, **asked)
+
+
+class Killed(BaseException):
+    pass
+
+
+def killed_at(network, data, folder, asked, stage, count):
+    """A fit that ends like a killed one when a stage has recorded so many rows."""
+    original, left = getattr(Study, stage), [count]
+
+    def record(self, *words, **more):
+        value = original(self, *words, **more)
+        left[0] -= 1
+        if not left[0]:
+            raise Killed
+        return value
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Study, stage, record)
+        with pytest.raises(Killed):
+            canvas.fit(network, data, say=print, out=folder, **asked)
+
+
+STAGES = [
+    ("record_screened", 2),
+    ("record_fitted", 5),
+    ("record_fitted", 60),
+    ("add_networks", 1),
+    ("add_networks", 2),
+    ("tuned", 1),
+    ("tuned", 3),
+    ("final", 4),
+]
+
+
+@pytest.fixture(scope="module")
+def whole(network, data, short):
+    asked = {
+        "budget": "macs=0.4x", "epochs": 1, "longer": 1, "latency": "none", "draws": 3,
+        "final_seeds": 2, "workers": 2, "policy": "spatial",
+    }  # fmt: skip
+    return asked, canvas.fit(network, data, say=print, **asked)
+
+
+@pytest.mark.parametrize(("stage", "count"), STAGES)
+def test_a_killed_fit_goes_on_with_every_row(network, data, tmp_path, whole, stage, count):
+    asked, expected = whole
+    killed_at(network, data, tmp_path, asked, stage, count)
+    with Study.read(tmp_path) as study:
+        before = [
+            study.screened(),
+            study.fitted_items(),
+            [r for r in study.candidates() if r.weights],
+        ]
+    found = canvas.fit(network, data, say=print, out=tmp_path, **asked)
+    assert found.report.conclusion == expected.report.conclusion
+    images = data.test[0][:9]
+    for one, other in zip(found.candidates, expected.candidates, strict=True):
+        assert (one.name, one.choice, one.tests) == (other.name, other.choice, other.tests)
+        assert torch.equal(one.network(images), other.network(images))
+    with Study.read(tmp_path) as study:
+        items = study.fitted_items()
+        assert all(row in study.screened() for row in before[0])
+        assert all(row in items for row in before[1])
+        assert len({(i.layer, i.operator, i.steps, i.seed) for i in items}) == len(items)
+        after = {row.id: row.weights for row in study.candidates()}
+        assert stage != "final" or all(after[row.id] == row.weights for row in before[2])
+
+
+def test_weights_that_are_gone_or_changed_are_computed_again(network, data, tmp_path, whole):
+    asked, expected = whole
+    canvas.fit(network, data, say=print, out=tmp_path, **{**asked, "final_seeds": 1})
+    kept = sorted((tmp_path / "weights").iterdir())
+    for at, path in enumerate(kept):
+        if at % 3 == 0:
+            path.unlink()
+        elif at % 3 == 1:
+            path.write_bytes(path.read_bytes()[:-1] + b"x")
+    found = canvas.fit(network, data, say=print, out=tmp_path, **asked)
+    tests = {one.name: one.tests for one in found.candidates}
+    for one in expected.candidates:
+        assert tests.get(one.name, one.tests) == one.tests
+
+
+def test_a_child_that_is_killed_costs_its_job_alone():
+    def job(number):
+        if number == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return number * number
+
+    found = dict(run_forked(job, range(6), 2, lost=lambda why: why))
+    assert "SIGKILL (out of memory?)" in found.pop(2)
+    assert found == {0: 0, 1: 1, 3: 9, 4: 16, 5: 25}
+    assert dict(run_forked(job, [0, 1], 2, until=time.monotonic() - 1)) == {}
+
+    def refused(number):
+        raise canvas.CanvasError(f"no {number}")
+
+    with pytest.raises(canvas.CanvasError, match="no 7"):
+        list(run_forked(refused, [7], 1))
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        list(run_forked(lambda n: 1 // n, [0], 1))
+
+
+def test_the_modes_of_the_network_stay(network, data):
+    copy = Small()
+    copy.load_state_dict(network.state_dict())
+    copy.train()
+    copy.norm.eval()
+    copy.requires_grad_(False)
+    canvas.fit(
+        copy, data, budget="macs=0.5x", draws=0, epochs=1, longer=1, latency="none",
+        policy="spatial", final_seeds=1,
+        say=print,
+    )  # fmt: skip
+    assert copy.training and not copy.norm.training
+    assert not any(p.requires_grad for p in copy.parameters())
+
+
+def test_too_little_time_is_one_message(network, data):
+    with pytest.raises(canvas.NoSolution, match="give the same command more time"):
+        canvas.fit(network, data, budget="macs=0.1x", latency="none", time_limit=0.5, say=print)
