@@ -41,6 +41,8 @@ from .layer_fit import TINY, nodes_of, standardised
 
 POSITIONS = 4096  # output pixels of the sample: 8192 end 1 % lower for twice the time
 IMAGES = (32, 256)  # of the sample: at least, at most
+UNFOLDED = 8192  # output pixels for the covariances, which hold each pixel's window in memory
+LEAST = 4  # images for them
 SWEEPS = 2  # over all weights; the last weight is solved once more
 ITERATIONS = 10  # of conjugate gradients for one weight, at most; GAIN ends most after 2 or 3
 GAIN = 0.01  # least share of the squared error that an iteration must remove for another to follow
@@ -70,10 +72,8 @@ def start_from(module: nn.Module, data: LayerData, seed: int, sweeps: int = SWEE
 def _sample(data: LayerData, chance: torch.Generator) -> tuple[Tensor, Tensor]:
     """Some images' inputs and outputs."""
     least, most = IMAGES
-    count = POSITIONS // data.outputs[0, 0].numel()
-    return data.batch(
-        torch.randperm(len(data.inputs), generator=chance)[: min(max(count, least), most)]
-    )
+    count = min(max(POSITIONS // data.outputs[0, 0].numel(), least), most)
+    return data.batch(torch.randperm(len(data.inputs), generator=chance)[:count])
 
 
 # -- which weights --
@@ -188,8 +188,9 @@ class _Problem:
 
     def _preconditioner(self, weight: Tensor) -> Callable[[Tensor], Tensor]:
         """The inverse of about the normal equations' matrix, as a function of gradients."""
+        some = max(UNFOLDED // self.wanted[0, 0].numel(), LEAST)
         with _Products(weight) as products:
-            made = _centred(self.plain(self.inputs))
+            made = _centred(self.plain(self.inputs[:some]))
         noise = torch.randn(made.shape, generator=self.chance)
         written = [result for _, result in products.found]
         gradients = torch.autograd.grad(made, written, _centred(noise))
