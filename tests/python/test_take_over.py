@@ -7,6 +7,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from canvas import _core  # noqa: E402
+from canvas.fitting import take_over  # noqa: E402
 from canvas.fitting.item_table import fit_operator  # noqa: E402
 from canvas.fitting.layer_data import LayerData  # noqa: E402
 from canvas.fitting.layer_fit import compare  # noqa: E402
@@ -136,6 +137,13 @@ def test_an_operator_behind_a_pooling_comes_as_near_as_it_can():
     best = centred @ torch.linalg.lstsq(centred, wanted.double()).solution
     limit = float((best - wanted).square().mean())
     assert 0.05 < limit < after + 1e-4 and after < 1.01 * limit
+
+
+def test_on_large_images_few_are_enough_for_the_covariances(monkeypatch):
+    monkeypatch.setattr(take_over, "UNFOLDED", 1)
+    data = recorded(separable(16, 16, 8), 16)
+    _, after = started(by_way(SEPARABLE, data, 0.4), data, sweeps=12)
+    assert after < 5e-3
 
 
 def test_white_noise_gives_the_singular_value_decomposition():
