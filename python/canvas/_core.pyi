@@ -36,6 +36,12 @@ def main(argv: Sequence[str], /) -> int:
     Python's own buffers first.  The exit code is 0, 1 if there is no solution, 2 for bad input.
     """
 
+def primitives() -> str:
+    """The primitive table as JSON.
+
+    A list of {"name", "family", "inputs", "attributes", "facts", "meaning"}.
+    """
+
 def print_kernels(text: str, /) -> str:
     """The kernels of a text in canonical form.
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from canvas import KernelPack, _core, _testing
+from canvas import KernelPack, _core
 
 ROOT = Path(__file__).resolve().parents[2]
 SVG = "{http://www.w3.org/2000/svg}"
@@ -48,7 +48,7 @@ def test_a_picture_is_read_back() -> None:
 def test_every_meaning_is_escaped() -> None:
     text = "canvas 1\nkernel k\na = input\nb = group a by=G\nc = exp b\nout c\n"
     meanings = [t.text for t in ElementTree.fromstring(_core.svg(text)).iter(f"{SVG}title")][1:]
-    rows = {row["name"]: row["meaning"] for row in json.loads(_testing.primitives())}
+    rows = {row["name"]: row["meaning"] for row in json.loads(_core.primitives())}
     assert meanings[2] == rows["exp"]
     assert "[X] -> [by, X/by]" in str(meanings[1])
 

@@ -23,6 +23,7 @@ from .forks import run_forked
 from .layer_data import LayerData
 from .layer_fit import BATCH, compare, fit_layer, take_scale
 from .menu import KEEP, Sized
+from .take_over import start_from
 from .teacher import Fitted, Teacher
 from .weight_files import fitted_to_bytes
 
@@ -72,7 +73,13 @@ def kept_rows(teacher: Teacher, timed: bool) -> list[Row]:
 
 
 def fit_item(
-    teacher: Teacher, data: LayerData, sized: Sized, steps: int, seed: int, timed: bool
+    teacher: Teacher,
+    data: LayerData,
+    sized: Sized,
+    steps: int,
+    seed: int,
+    timed: bool,
+    take_over: bool = True,
 ) -> Row:
     """Fit, score and time one item.  A failure is a row with infinite loss."""
     cost = sized.pack.cost
@@ -80,7 +87,7 @@ def fit_item(
         sized, sized.layer, steps, 1.0, math.inf, math.inf, int(cost["macs"]), int(cost["params"])
     )
     try:
-        fitted, error = fit_operator(data, sized, steps, seed)
+        fitted, error = fit_operator(data, sized, steps, seed, take_over)
         row = replace(row, error=error, fitted=fitted)
         seconds = seconds_of(_core.lower(sized.pack.text, 0, 1)) if timed else math.nan
         loss = teacher.loss_of(sized.layer, fitted)
@@ -89,14 +96,18 @@ def fit_item(
         return replace(row, why=one_line(error))
 
 
-def fit_operator(data: LayerData, sized: Sized, steps: int, seed: int) -> tuple[Fitted, float]:
+def fit_operator(
+    data: LayerData, sized: Sized, steps: int, seed: int, take_over: bool = True
+) -> tuple[Fitted, float]:
     """The operator after `steps` steps at its layer, and its error on recorded images that the fit
-    did not see.
+    did not see.  With `take_over`, weights that enter linearly start from the layer's.
     """
     target = sized.pack.targets[0]
     torch.manual_seed(seed)
     module = sized.pack.module(sized.pack.module.BINDINGS[0]["cin"], target=target)
     held_out, seen = data.split(min(HELD_OUT, len(data.inputs) // 4))
+    if take_over:
+        start_from(module, seen, seed)
     fit_layer(module, seen, steps, seed)
     recompute_statistics(module, seen.inputs[: 2 * HELD_OUT].float(), BATCH)
     error = compare(module, held_out).error
@@ -119,10 +130,16 @@ class Outcome:
 
 
 def outcome_of(
-    teacher: Teacher, data: LayerData, sized: Sized, steps: int, seed: int, timed: bool
+    teacher: Teacher,
+    data: LayerData,
+    sized: Sized,
+    steps: int,
+    seed: int,
+    timed: bool,
+    take_over: bool = True,
 ) -> Outcome:
     begun = time.process_time()
-    row = fit_item(teacher, data, sized, steps, seed, timed)
+    row = fit_item(teacher, data, sized, steps, seed, timed, take_over)
     weights = b"" if row.fitted is None else fitted_to_bytes(row.fitted)
     return Outcome(row.error, row.loss, row.seconds, row.why, weights, time.process_time() - begun)
 
@@ -145,13 +162,14 @@ def fill(
     until: tuple[float, float] = (math.inf, math.inf),
     known: Mapping[Key, Row] = MappingProxyType({}),
     tell: Callable[[Row, Outcome], Row] = lambda row, outcome: row,
+    take_over: bool = True,
 ) -> list[Row]:
     """The table of a menu: every item for SHORT steps, the better half of each layer for LONG
     ones; of both the better row.  At the two moments `until` (time.monotonic) these end with the
     rows that are there.
 
     `known` are rows of an earlier run; `tell` hears of every other one, keeps its weights, and
-    gives the row that stands for it.
+    gives the row that stands for it.  `take_over` as in `fit_operator`.
     """
     rows: dict[tuple[str, str], Row] = {}
     for steps, end in zip((SHORT, LONG), until, strict=True):
@@ -164,7 +182,7 @@ def fill(
                 asked.append(sized)
 
         def job(sized: Sized, steps: int = steps) -> Outcome:
-            return outcome_of(teacher, data[sized.layer], sized, steps, seed, timed)
+            return outcome_of(teacher, data[sized.layer], sized, steps, seed, timed, take_over)
 
         for at, outcome in run_forked(job, asked, workers, end, lost):
             cost = asked[at].pack.cost

@@ -121,7 +121,13 @@ def _last_weight(module: nn.Module) -> Tensor | None:
     """The weight [copies, outputs, ...] of the fully connected primitive whose value a kernel
     hands on as it is; None where another primitive stands last.
     """
-    nodes = [line.partition(":")[0].split() for line in type(module).pack.kernel.splitlines()]
+    nodes = nodes_of(module)
     weighted = [words[0] for words in nodes if words[2:3] == ["fc"]]
-    out = next(words[1] for words in nodes if words[:1] == ["out"])
+    out = nodes[-1][1]
     return module.get_parameter(f"w{weighted.index(out)}") if out in weighted else None
+
+
+def nodes_of(module: nn.Module) -> list[list[str]]:
+    """The words of each node of a module's kernel, without its shape; "out" and a name at last."""
+    lines = type(module).pack.kernel.splitlines()[2:]
+    return [line.partition(":")[0].split() for line in lines]
