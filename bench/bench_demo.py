@@ -1,11 +1,12 @@
-"""What a finished demo shows: each chosen find beside the control that decides its verdict.
+"""What a finished demo shows: the network of each budget of a fit, or each chosen find of a search
+beside the control that decides its verdict.
 
     ./dev demo && ./dev bench demo [DIR] [--label CASE] [--record]
 
-DIR is the --out folder of a search with finals (runs/demo by default); nothing is trained.
-Accuracies are means over the final seeds, on test images that the search has not seen. `needed`
-is the smallest difference that could have been shown. `times unchanged` is the speed-up over the
-unchanged network, both as native code.
+DIR is the --out folder of a fit or a search with finals (runs/demo by default); nothing is
+trained. Accuracies are means over the final seeds, on test images by which nothing was chosen.
+`needed` is the smallest difference that could have been shown. `times unchanged` is the speed-up
+over the unchanged network, both as native code.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 import harness
 
 from canvas.errors import CanvasError
+from canvas.reporting import fit_text
 from canvas.reporting.front import accuracy, chosen_finds, title
 from canvas.reporting.verdict import (
     Evidence,
@@ -25,6 +27,7 @@ from canvas.reporting.verdict import (
     decisive,
     rivals,
 )
+from canvas.stored_options import FIT, command_of
 from canvas.study import Candidate, Study
 
 Values = dict[str, tuple[Any, str]]
@@ -48,6 +51,27 @@ def values(find: Candidate, rows: list[Candidate], evidence: Evidence) -> Values
     }
 
 
+def values_of_fit(budget: str, rows: list[Candidate], evidence: Evidence) -> Values:
+    """The network of a budget beside its teacher, and what the parts of the method add."""
+    best, teacher = fit_text.best_of(rows, budget), fit_text.best_of(rows, "", fit_text.TEACHER)
+    if best is None or teacher is None or not best.tests:
+        return {"verdict": ("no finals", "")}
+    found: Values = {
+        "network": (title(best).removesuffix(f" at {budget}"), ""),
+        "test": (100 * accuracy(best), "%"),
+        "teacher": (100 * accuracy(teacher), "%"),
+        "times unchanged": (best.speedup, "times"),
+        "macs": ((best.macs or 0) / (teacher.macs or 1), "times"),
+        "seeds": (len(best.tests), ""),
+    }
+    for part, (ours, theirs) in fit_text.pairs_of(rows, budget).items():
+        if common_seeds(ours, theirs, evidence):
+            compared = compare_finals(ours, theirs, evidence)
+            verdict, points = fit_text.verdict_of(compared), 100 * compared.mean
+            found[part] = (f"{points:+.2f} ({100 * compared.least:.2f} needed): {verdict}", "")
+    return found
+
+
 def main() -> None:
     parser = harness.parser(__doc__)
     parser.add_argument("folder", nargs="?", default="runs/demo", metavar="DIR")
@@ -59,10 +83,16 @@ def main() -> None:
         rows, evidence = study.candidates(), Evidence.of(study)
     except CanvasError as error:
         raise harness.BadResults(str(error)) from error
-    for find in chosen_finds(rows):
-        found = values(find, rows, evidence)
-        case = f"{given.label} {find.budget}".strip()
-        recorder.add("demo", case, found)
+    table, cases = (
+        "demo",
+        [(find.budget, values(find, rows, evidence)) for find in chosen_finds(rows)],
+    )
+    if command_of(study.options()) == FIT:
+        table = "demo of a fit"
+        cases = [(b, values_of_fit(b, rows, evidence)) for b in study.options()["budget"]]
+    for budget, found in cases:
+        case = f"{given.label} {budget}".strip()
+        recorder.add(table, case, found)
         if given.json:
             print(json.dumps({"case": case} | {name: value for name, (value, _) in found.items()}))
         else:

@@ -1,13 +1,14 @@
 """Fits of a trained network: what each kind of choice reaches, beside its teacher.
 
-    ./dev bench fit [--data NAME] [--budget B ...] [--draws N] [--seeds S,S] [--time T]
-                    [--teacher-epochs E] [--teacher FILE] [--out DIR] [--json] [--record]
+    ./dev bench fit [--data NAME] [--model NAME] [--width N] [--budget B ...] [--draws N]
+                    [--seeds S,S] [--time T] [--teacher-epochs E] [--teacher FILE] [--out DIR]
+                    [--json] [--record]
 
-The teacher is resnet8 of width 16, trained for E epochs and kept in FILE (in build/bench-fit, made
-once). Each seed is a fit of its own, in a folder of DIR if one is given, where the same command
-goes on. A row is a budget and a kind of network; accuracy is that of the test images, `points` is
-the difference to the teacher, `speed-up` is that of the native code of the whole network over that
-of the teacher.
+The teacher's weights are read from FILE; `./dev bench teacher` describes how they are made for E
+epochs if FILE is missing. Each seed is a fit of its own, in a folder of DIR if one is given, where
+the same command goes on. A row is a budget and a kind of network; accuracy is that of the test
+images, `points` is the difference to the teacher, `speed-up` is that of the native code of the
+whole network over that of the teacher.
 """
 
 from __future__ import annotations
@@ -18,28 +19,22 @@ import time
 from pathlib import Path
 from typing import Any
 
+import bench_teacher
 import harness
 import torch
 
 import canvas
+from canvas.data import Data
 from canvas.fitting.fit import TEACHER, TUNED_TEACHER, Candidate, Fit
 from canvas.nn.network import Recipe, build_network
-from canvas.training import checkpoint
-from canvas.training.train import train
-
-WIDTH = 16
 
 
-def trained(data: Any, model: str, width: int, epochs: int, file: Path) -> torch.nn.Module:
+def trained(data: Data, model: str, width: int, epochs: int, file: Path) -> torch.nn.Module:
     """The teacher, from its file if it is there."""
+    if not file.exists():
+        bench_teacher.trained(data, model, width, epochs, file)
     network = build_network(Recipe(model, width, data.shape, data.classes, "all", 0))
-    if file.exists():
-        return canvas.load_weights(network, file)
-    print(f"training the teacher for {epochs} epochs", flush=True)
-    train(network, data, epochs, 1)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    checkpoint.write(file, network.state_dict(), {})
-    return network
+    return canvas.load_weights(network, file)
 
 
 def best_of_kind(found: Fit) -> dict[tuple[str, str], Candidate]:
@@ -48,7 +43,9 @@ def best_of_kind(found: Fit) -> dict[tuple[str, str], Candidate]:
 
 
 def summary(fits: list[Fit], key: tuple[str, str]) -> dict[str, Any]:
-    """Means and standard deviations over the seeds that have this budget and kind."""
+    """Means and standard deviations over the seeds that have this budget and kind; None where a
+    time limit ended the fits before.
+    """
     pairs = [
         (best_of_kind(found)[key], found.teacher) for found in fits if key in best_of_kind(found)
     ]
@@ -59,9 +56,9 @@ def summary(fits: list[Fit], key: tuple[str, str]) -> dict[str, Any]:
         "budget": key[0] or "-",
         "kind": key[1],
         "seeds": len(pairs),
-        "test": statistics.mean(tests),
+        "test": statistics.mean(tests) if tests else None,
         "spread": statistics.stdev(tests) if len(tests) > 1 else 0.0,
-        "points": statistics.mean(points),
+        "points": statistics.mean(points) if points else None,
         "macs": statistics.mean(one.macs / teacher.macs for one, teacher in pairs),
         "speedup": statistics.mean(speeds) if speeds else None,
     }
@@ -69,15 +66,20 @@ def summary(fits: list[Fit], key: tuple[str, str]) -> dict[str, Any]:
 
 def line(row: dict[str, Any]) -> str:
     speed = "" if row["speedup"] is None else f"{row['speedup']:.2f}x"
+    test = "not tested"
+    if row["test"] is not None:
+        test = f"{row['test']:6.2f} +- {row['spread']:.2f} % {row['points']:+6.2f} points"
     return (
-        f"{row['budget']:14} {row['kind']:15} {row['test']:6.2f} +- {row['spread']:.2f} % "
-        f"{row['points']:+6.2f} points  {row['macs']:.2f}x MACs  {speed:6} ({row['seeds']} seeds)"
+        f"{row['budget']:14} {row['kind']:15} {test}  {row['macs']:.2f}x MACs  {speed:6} "
+        f"({row['seeds']} seeds)"
     )
 
 
 def main() -> None:
     parser = harness.parser(__doc__)
     parser.add_argument("--data", default="digits-scattered", metavar="NAME")
+    parser.add_argument("--model", default="resnet8", metavar="NAME")
+    parser.add_argument("--width", type=int, default=16, metavar="N")
     parser.add_argument("--budget", action="append", metavar="B")
     parser.add_argument("--draws", type=int, default=200, metavar="N")
     parser.add_argument("--seeds", default="1", metavar="S,S")
@@ -88,18 +90,14 @@ def main() -> None:
     parser.add_argument("--time", default=None, metavar="T", help="limit for each fit")
     parser.add_argument("--teacher-epochs", type=int, default=16, metavar="E")
     parser.add_argument("--teacher", default=None, metavar="FILE")
-    parser.add_argument("--width", type=int, default=WIDTH)
-    parser.add_argument("--model", default="resnet8")
     parser.add_argument("--out", default=None, metavar="DIR", help="keeps studies, and goes on")
     given = parser.parse_args()
     recorder = harness.Recorder("fit", given.record)
     torch.set_num_threads(1)
     data = canvas.load_data(given.data)
-    default = (
-        harness.ROOT / "build" / "bench-fit" / f"{given.data}-{given.teacher_epochs}.safetensors"
-    )
-    file = Path(given.teacher or default)
-    teacher = trained(data, given.model, given.width, given.teacher_epochs, file)
+    network = (given.model, given.width, given.teacher_epochs)
+    file = Path(given.teacher or bench_teacher.place(data, *network))
+    teacher = trained(data, *network, file)
     fits: list[Fit] = []
     for seed in map(int, given.seeds.split(",")):
         start = time.monotonic()
@@ -114,9 +112,10 @@ def main() -> None:
         )  # fmt: skip
         used = time.monotonic() - start
         print(f"seed {seed}: {used:.0f} s\n{fits[-1].report.conclusion}", flush=True)
+    task = bench_teacher.short_name(data)
     keys = dict.fromkeys(key for found in fits for key in best_of_kind(found))
-    keys = dict.fromkeys([("", TEACHER), ("", TUNED_TEACHER), *keys])
-    for key in keys:
+    first = [key for key in (("", TEACHER), ("", TUNED_TEACHER)) if key in keys]
+    for key in dict.fromkeys([*first, *keys]):
         row = summary(fits, key)
         print(json.dumps(row) if given.json else line(row), flush=True)
         columns = {
@@ -127,7 +126,7 @@ def main() -> None:
             "seeds": "",
         }
         values = {name: (row[name], unit) for name, unit in columns.items()}
-        case = f"{given.data} {row['budget']} {row['kind']}, {given.draws} draws"
+        case = f"{task} {row['budget']} {row['kind']}, {given.draws} draws"
         recorder.add("fit", case, values, {"test": row["spread"]})
 
 

@@ -7,14 +7,15 @@ comments, of which the first describes it:
 
     <!-- rows FILE / TABLE + TABLE @ WORDS | case | COLUMN -->  a line per case
     <!-- machines FILE / TABLE / CASE | machine | COLUMN -->    a line per machine
-    <!-- summary FILE / COLUMN | TABLE | TABLE > COLUMN -->     a line per table, over its cases
+    <!-- summary FILE / COLUMN | TABLE | TABLE > COLUMN -->     a line per table and column
     ...
     <!-- end -->
 
 FILE is bench/results/FILE.jsonl. Of each value the newest row counts. A table shows one machine:
 the one whose name has the WORDS behind "@", or the one that was measured last. Below it are
 machine, commits and dates. "COLUMN = HEAD" renames a column, "COLUMN!" leaves out cases that
-lack it, "COLUMN~" hides its spread. --check changes nothing and fails where a table differs.
+lack it, "COLUMN~" hides its spread. A summary has one line for each pair of TABLE + TABLE >
+COLUMN + COLUMN. --check changes nothing and fails where a table differs.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import re
 import statistics
 import sys
 import textwrap
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -174,6 +176,17 @@ def table_of_machines(spec: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+def summarised(entries: list[str], usual: str) -> Iterator[tuple[str, str, str, str]]:
+    """Table, column, machine and name of each line; "" for any machine or the usual name."""
+    for entry in entries:
+        text, renamed = split(entry, "=")
+        place, where = split(text, "@")
+        tables, columns = split(place, ">")
+        for column in (columns or usual).split("+"):
+            for table in tables.split("+"):
+                yield table.strip(), column.strip(), where, renamed
+
+
 def table_of_summaries(spec: str) -> str:
     name, usual, entries = parts(spec)
     known, used = harness.read(name), []
@@ -187,11 +200,7 @@ def table_of_summaries(spec: str) -> str:
         "most",
     ]
     lines = [line(heads), "|---" * len(heads) + "|"]
-    for entry in entries:
-        text, shown = split(entry, "=")
-        place, where = split(text, "@")
-        table, column = split(place, ">")
-        column = column or usual
+    for table, column, where, renamed in summarised(entries, usual):
         rows = [row for row in newest(known, table, where) if row["column"] == column]
         values = [float(row["value"]) for row in rows if harness.is_number(row["value"])]
         if not values:
@@ -199,10 +208,8 @@ def table_of_summaries(spec: str) -> str:
         used += rows
         mean = [harness.geometric(values), statistics.median(values), min(values), max(values)]
         unit = rows[0]["unit"]
-        shown = shown or (f"{table}: {column}" if mixed else table) + (
-            f", {where}" if where else ""
-        )
-        lines.append(line([shown, str(len(values)), *(number(v, unit) for v in mean)]))
+        shown = (f"{table}: {column}" if mixed else table) + (f", {where}" if where else "")
+        lines.append(line([renamed or shown, str(len(values)), *(number(v, unit) for v in mean)]))
     return "\n".join(lines) + f"\n\n{origin(used)}\n"
 
 

@@ -9,6 +9,7 @@ static void say_facts(const canvas_kernel *kernel) {
          f.primitives == 1 ? "" : "s");
   if (f.variables) printf(", %d free size%s", f.variables, f.variables == 1 ? "" : "s");
   if (f.uses_groups) printf(", uses G");
+  if (f.uses_stride) printf(", uses S");
   if (!f.has_weights) printf(", no weights");
   if (f.needs_fixed_hw) printf(", needs fixed H and W");
 }

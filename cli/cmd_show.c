@@ -36,9 +36,9 @@ static int show_text(struct arguments *a, canvas_pack *pack) {
 }
 
 static int show_svg(struct show *s, const canvas_pack *pack) {
-  if (s->shown++ || canvas_pack_kernels(pack) > 1)
-    return report_error("an SVG picture shows one kernel, but the text holds several");
-  s->picture = canvas_kernel_svg(canvas_pack_kernel(pack));
+  if (s->shown++)
+    return report_error("an SVG picture shows one kernel or pack, but the text holds several");
+  s->picture = canvas_pack_svg(pack);
   return EXIT_OK;
 }
 

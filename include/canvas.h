@@ -156,6 +156,7 @@ typedef struct canvas_kernel_facts {
   int variables;  /* free sizes x0, x1, ... */
   bool has_weights;
   bool uses_groups;    /* G occurs: a binding must give it */
+  bool uses_stride;    /* S occurs: the kernel takes the stride itself, its input is not pooled */
   bool needs_fixed_hw; /* the shape of a weight depends on H or W */
 } canvas_kernel_facts;
 canvas_kernel_facts canvas_kernel_describe(const canvas_kernel *kernel);
@@ -266,6 +267,16 @@ canvas_pack *canvas_pack_part(const canvas_pack *pack, int kernel);
 /* The kernel's hash; for several kernels or kept targets a hash of what each target has. Sizes do
  * not count. */
 canvas_hash canvas_pack_hash(const canvas_pack *pack);
+/* Why two packs differ, such as "target 'a' has different kernels"; "" if they are equal: the same
+ * targets, each with isomorphic kernels of equal sizes and norms, or kept in both. Names of kernels
+ * and the order of lines do not matter. CANVAS_NONE: a kernel is too symmetric to decide (none is
+ * known). */
+canvas_status canvas_pack_compare(canvas_context *ctx, const canvas_pack *a, const canvas_pack *b,
+                                  char **out);
+/* SVG picture of each different kernel with its targets, one below the other, and the names of kept
+ * targets; its <desc> holds the pack's text. For one kernel without kept targets the picture is that
+ * of canvas_kernel_svg. */
+char *canvas_pack_svg(const canvas_pack *pack);
 /* As canvas_kernel_reach for each kernel, on the images of the targets: an axis that has one pixel in all of them
  * has no neighbours. Without bindings the result is that of canvas_kernel_reach. */
 const char *canvas_pack_reach(const canvas_pack *pack);

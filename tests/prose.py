@@ -31,7 +31,12 @@ import layers
 # Path prefixes that are not rewritten yet: remove a line when its files have no violation. A line
 # that excuses nothing is a violation itself.
 NOT_YET = (
-    "python/",
+    "python/canvas/nn/initial_signals.py",
+    "python/canvas/reporting/",
+    "python/canvas/runner/",
+    "python/canvas/study/",
+    "python/canvas/workers/",
+    "python/ext/",
 )
 
 

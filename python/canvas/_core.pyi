@@ -36,6 +36,12 @@ def main(argv: Sequence[str], /) -> int:
     Python's own buffers first.  The exit code is 0, 1 if there is no solution, 2 for bad input.
     """
 
+def primitives() -> str:
+    """The primitive table as JSON.
+
+    A list of {"name", "family", "inputs", "attributes", "facts", "meaning"}.
+    """
+
 def print_kernels(text: str, /) -> str:
     """The kernels of a text in canonical form.
 
@@ -124,10 +130,10 @@ def torch_code(pack: str, patterns: bool = True) -> str:
 def dot(kernel: str, /) -> str:
     """A picture of a kernel in Graphviz's language."""
 
-def svg(kernel: str, /) -> str:
-    """A picture of a kernel as SVG.
+def svg(pack: str, /) -> str:
+    """A picture of the kernels of a pack as SVG.
 
-    Its <desc> holds the kernel's text.
+    Its <desc> holds the text: the kernel's, or for several kernels or kept targets the pack's.
     """
 
 def lower(pack: str, target: int, batch: int = 1) -> str:

@@ -10,14 +10,6 @@ from . import _core
 _table: Any = _core._testing
 
 
-def primitives() -> str:
-    """The primitive table as JSON.
-
-    A list of {"name", "family", "inputs", "attributes", "facts", "meaning"}.
-    """
-    return str(_table.primitives())
-
-
 def reach(kernel: str) -> str:
     """Why a kernel does not see neighbours along H and W and mix all channels with weights.
 

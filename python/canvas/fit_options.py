@@ -34,9 +34,10 @@ def _budgets(value: Any) -> list[str]:
         raise ValueError(EXPECTED)
     for text in texts:
         read_budget(text)
-    if len(set(texts)) < len(texts):
+    found = ["".join(text.split()) for text in texts]
+    if len(set(found)) < len(found):
         raise ValueError("each budget once")
-    return list(texts)
+    return found
 
 
 def read_budget(text: Any) -> dict[str, float]:

@@ -101,8 +101,10 @@ def read_duration(value: Any) -> float:
     expected = "a time such as 90s, 10m or 1.5h"
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         seconds = float(value)
+    elif not isinstance(value, str):
+        raise ValueError(expected)
     else:
-        match = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(s|ms|m|min|h|)", str(value))
+        match = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(s|ms|m|min|h|)", value)
         if match is None:
             raise ValueError(expected)
         seconds = float(match[1]) * _UNITS[match[2]]

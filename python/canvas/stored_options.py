@@ -1,6 +1,6 @@
 """The options that a study stores as JSON: those of a search, or of a fit.
 
-A fit says so under COMMAND; what says nothing is a search.
+A fit names itself under COMMAND; options without it are those of a search.
 """
 
 from __future__ import annotations

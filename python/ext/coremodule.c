@@ -137,13 +137,21 @@ static canvas_status targets_cost(canvas_context *ctx, struct text in, char **ou
   return status;
 }
 
-static canvas_status picture(canvas_context *ctx, struct text in,
-                             char *(*draw)(const canvas_kernel *kernel), char **out) {
+static canvas_status draw_dot(canvas_context *ctx, struct text in, char **out) {
   canvas_kernel *kernel;
   canvas_status status = canvas_kernel_parse(ctx, in.bytes, in.length, &kernel);
   if (status != CANVAS_OK) return status;
-  *out = draw(kernel);
+  *out = canvas_kernel_dot(kernel);
   canvas_kernel_free(kernel);
+  return CANVAS_OK;
+}
+
+static canvas_status draw_svg(canvas_context *ctx, struct text in, char **out) {
+  canvas_pack *pack;
+  canvas_status status = canvas_pack_parse(ctx, in.bytes, in.length, &pack);
+  if (status != CANVAS_OK) return status;
+  *out = canvas_pack_svg(pack);
+  canvas_pack_free(pack);
   return CANVAS_OK;
 }
 
@@ -168,14 +176,6 @@ static canvas_status strided(canvas_context *ctx, struct text in, const char *mo
   *out = canvas_kernel_print(made);
   canvas_kernel_free(made);
   return CANVAS_OK;
-}
-
-static canvas_status draw_dot(canvas_context *ctx, struct text in, char **out) {
-  return picture(ctx, in, canvas_kernel_dot, out);
-}
-
-static canvas_status draw_svg(canvas_context *ctx, struct text in, char **out) {
-  return picture(ctx, in, canvas_kernel_svg, out);
 }
 
 static PyObject *core_print_kernels(PyObject *module, PyObject *text) {

@@ -21,6 +21,7 @@
   X(version, core_version, METH_NOARGS, "($module)", "The version of Canvas, such as \"0.1.0\".")  \
   X(main, core_main, METH_O, "($module, argv, /)",                                                 \
     "Run the canvas command and return its exit code.")                                            \
+  X(primitives, core_primitives, METH_NOARGS, "($module)", "The primitive table as JSON.")         \
   X(print_kernels, core_print_kernels, METH_O, "($module, text, /)",                               \
     "The kernels of a text in canonical form.")                                                    \
   X(hash, core_hash, METH_O, "($module, pack, /)",                                                 \
@@ -45,7 +46,7 @@
     "The source of a self-contained torch.nn.Module.")                                             \
   X(dot, core_dot, METH_O, "($module, kernel, /)",                                                 \
     "A picture of a kernel in Graphviz's language.")                                               \
-  X(svg, core_svg, METH_O, "($module, kernel, /)", "A picture of a kernel as SVG.")                \
+  X(svg, core_svg, METH_O, "($module, pack, /)", "A picture of the kernels of a pack as SVG.")     \
   X(lower, core_lower, WITH_KEYWORDS, "($module, pack, target, batch=1)",                          \
     "The program of one target of a pack.")                                                        \
   X(operator_program, core_operator_program, WITH_KEYWORDS, "($module, name, arguments)",          \
@@ -114,7 +115,6 @@
 
 /* What only tests and benchmarks use: canvas._testing. */
 #define TESTING_METHODS(X)                                                                         \
-  X(primitives, core_primitives, METH_NOARGS, "($module)", "The primitive table as JSON.")         \
   X(reach, core_reach, METH_O, "($module, kernel, /)",                                             \
     "Why a kernel does not see neighbours along H and W and mix all channels with weights.")       \
   X(simplify, core_simplify, METH_O, "($module, kernel, /)",                                       \

@@ -70,6 +70,7 @@ API_VALUE(canvas_kernel_facts, canvas_kernel_describe, (const canvas_kernel *ker
       .primitives = kernel_primitives(k),
       .has_weights = kernel_has_weights(k),
       .uses_groups = kernel_uses(k, SIZE_G),
+      .uses_stride = kernel_uses(k, SIZE_S),
       .needs_fixed_hw = kernel_needs_fixed_hw(k),
   };
   for (unsigned x = kernel_variables(k); x; x >>= 1) facts.variables += x & 1;

@@ -41,6 +41,25 @@ API_VALUE(canvas_hash, canvas_pack_hash, (const canvas_pack *pack), (pack), (can
   return hash_out(hash, decided);
 }
 
+API_STATUS(canvas_pack_compare,
+           (canvas_context * ctx, const canvas_pack *a, const canvas_pack *b, char **out),
+           (ctx, a, b, out)) {
+  NEED(a);
+  NEED(b);
+  NEED(out);
+  struct buf difference = {0};
+  TRY(pack_compare(ctx, pack_of(a), pack_of(b), 0, &difference));
+  *out = buf_take(&difference);
+  return CANVAS_OK;
+}
+
+API_VALUE(char *, canvas_pack_svg, (const canvas_pack *pack), (pack), NULL) {
+  if (!pack) return NULL;
+  struct buf out = {0};
+  spell_pack_svg(pack_of(pack), &out);
+  return buf_take(&out);
+}
+
 int canvas_pack_count(const canvas_pack *pack) {
   return pack_bindings(pack_of(pack));
 }
@@ -105,6 +124,23 @@ static canvas_status want_bindings(canvas_context *ctx, const struct pack *p) {
               p->kernel->name);
 }
 
+/* The cost that was computed, if it `fits`. */
+static canvas_status cost_within(canvas_context *ctx, const struct pack *p, bool fits,
+                                 const struct cost *cost, canvas_cost *out) {
+  if (!fits || cost->macs > INT64_MAX / 2)
+    return fail(ctx, CANVAS_BAD_INPUT, "the cost of kernel '%s' passes 2^62, give smaller sizes",
+                p->kernel->name);
+  *out = cost_out(cost);
+  return CANVAS_OK;
+}
+
+static canvas_status binding_cost_out(canvas_context *ctx, const struct pack *p, int index,
+                                      canvas_cost *out) {
+  struct cost cost;
+  bool fits = binding_cost(p->kernel, &p->data[index], &cost);
+  return cost_within(ctx, p, fits, &cost, out);
+}
+
 API_STATUS(canvas_pack_cost,
            (canvas_context * ctx, const canvas_pack *pack, int target, canvas_cost *out),
            (ctx, pack, target, out)) {
@@ -113,16 +149,13 @@ API_STATUS(canvas_pack_cost,
   const struct pack *p = pack_of(pack);
   struct cost cost;
   TRY(want_bindings(ctx, p));
-  if (target != -1) {
-    TRY(need_target(ctx, target, pack_bindings(p)));
-    p = pack_of_binding(p, &target);
+  if (target == -1) {
+    bool fits = pack_cost(p, &cost);
+    return cost_within(ctx, p, fits, &cost, out);
   }
-  bool fits = target < 0 ? pack_cost(p, &cost) : binding_cost(p->kernel, &p->data[target], &cost);
-  if (!fits || cost.macs > INT64_MAX / 2)
-    return fail(ctx, CANVAS_BAD_INPUT, "the cost of kernel '%s' passes 2^62, give smaller sizes",
-                p->kernel->name);
-  *out = cost_out(&cost);
-  return CANVAS_OK;
+  TRY(need_target(ctx, target, pack_bindings(p)));
+  p = pack_of_binding(p, &target);
+  return binding_cost_out(ctx, p, target, out);
 }
 
 /* `{"name": NAME, "kernel": NAME or null, "macs": .., ..}` of one target. */
@@ -149,12 +182,13 @@ static canvas_status print_cost(canvas_context *ctx, const canvas_pack *pack, st
   buf_printf(out, ", \"hash\": \"%s\", ", canvas_pack_hash(pack).hex);
   json_cost(out, &cost);
   buf_puts(out, ", \"targets\": [");
-  for (int i = 0; i < canvas_pack_count(pack); i++) {
-    TRY(canvas_pack_cost(ctx, pack, i, &cost));
-    if (i) buf_puts(out, ", ");
-    print_target_cost(canvas_pack_target(pack, i),
-                      canvas_kernel_name(canvas_pack_kernel_of(pack, i)), &cost, out);
-  }
+  const char *comma = "";
+  for (const struct pack *at = p; at; at = at->next)
+    for (int i = 0; i < at->count; i++, comma = ", ") {
+      TRY(binding_cost_out(ctx, at, i, &cost));
+      buf_puts(out, comma);
+      print_target_cost(at->data[i].target.name, at->kernel->name, &cost, out);
+    }
   buf_puts(out, "], \"kept\": [");
   for (int i = 0; i < p->kept.count; i++) {
     cost = canvas_pack_kept_cost(pack, i);

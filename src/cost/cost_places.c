@@ -201,7 +201,20 @@ static void fill_touched(const struct cost_walk *w, const struct nest *n, const 
   }
 }
 
-/* Marks steps whose address depends on data: they may reach all of a dimension. */
+/* Places of a dimension between the least and the largest value that data gives an index. */
+static double reach_of_data(const struct program *p, int index, const struct buffer_axis *d) {
+  struct affine sum;
+  double reach = 0, extent = (double)d->extent;
+  if (!affine_of(p, index, &sum)) return extent;
+  for (int i = 0; i < sum.count; i++) {
+    struct px_range r = px_range(p, sum.term[i].expr);
+    if (r.overflow) return extent;
+    if (r.data) reach += fabs((double)sum.term[i].coef) * ((double)r.high - (double)r.low);
+  }
+  return fmin(extent, ceil(reach / (double)d->weight));
+}
+
+/* Marks steps whose address depends on data: they may reach all that the range of the data allows. */
 static void mark_gathers(const struct cost_walk *w, const struct nest *n, const struct frame *f,
                          double reach[][SCHEDULE_DEPTH], struct access *a) {
   for (int i = 0; i < f->dims; i++) {
@@ -210,7 +223,7 @@ static void mark_gathers(const struct cost_walk *w, const struct nest *n, const 
     a->gathered |= steps;
     if (n->lane >= 0 && steps >> n->lane & 1) a->permuted = false;
     for (int step = 0; step < n->stage->steps; step++)
-      if (steps >> step & 1) reach[step][i] = (double)f->dim[i].extent;
+      if (steps >> step & 1) reach[step][i] = reach_of_data(w->tree->program, index, &f->dim[i]);
   }
   a->depends_on |= a->gathered;
 }

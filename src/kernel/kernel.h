@@ -102,8 +102,10 @@ struct hash {
  * ignored. *decided (may be NULL) is false for a kernel so symmetric that the search for its
  * canonical form was stopped: then only the same text of it has the same hash. */
 struct hash kernel_hash(const struct kernel *k, bool *decided);
-/* The same with another limit of search steps, for tests. */
-struct hash kernel_hash_within(const struct kernel *k, int steps, bool *decided);
+/* The same with another limit of search steps, for tests; 0 is the usual one. With `sizes` the values of
+ * the variables and of G count, too: an isomorphism takes each variable to one of the same value. */
+struct hash kernel_hash_within(const struct kernel *k, const struct sizes *sizes, int steps,
+                               bool *decided);
 bool hash_equal(struct hash a, struct hash b);
 struct hash hash_add(struct hash h, uint64_t value); /* of a sequence, from {0, 0} on */
 

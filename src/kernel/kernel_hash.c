@@ -1,4 +1,4 @@
-/* Identity of kernels: a hash of a canonical form.
+/* Identity of kernels, with or without sizes: a hash of a canonical form.
  *
  * The vertices are the nodes and the variables x. Initial colours describe a vertex alone. They are
  * refined by the colours of its neighbours (inputs in order, or as a set if a commutative op has
@@ -38,6 +38,7 @@ struct leaf {
 
 struct colouring {
   const struct kernel *k;
+  const struct sizes *sizes;     /* values of the variables; NULL: they do not count */
   int nodes, count;              /* number of nodes; of vertices: nodes, then occurring variables */
   enum size variable[VARIABLES]; /* variable of vertex nodes + i */
   bool swaps[KERNEL_NODES_MAX];  /* by node: its inputs are a set */
@@ -79,6 +80,11 @@ static uint64_t own_colour(const struct node *n) {
   int stride = n->attrs.dim.power[SIZE_S]; /* kernels without S keep the hash of older versions */
   if (stride) h = mix(h, (uint64_t)(int64_t)stride);
   return h;
+}
+
+/* Value of a vertex that is a variable; 0 if values do not count. */
+static uint64_t value_of(const struct colouring *c, int v) {
+  return c->sizes ? (uint64_t)c->sizes->value[c->variable[v - c->nodes]] : 0;
 }
 
 static void refine_once(const struct colouring *c, const uint64_t old[VERTICES],
@@ -156,6 +162,9 @@ static struct hash certificate(const struct colouring *c, const vertex order[VER
         WRITE(n->attrs.dim.power[c->variable[order[u] - c->nodes]]);
       }
   }
+  for (int i = 0; c->sizes && i < c->count; i++)
+    if (order[i] >= c->nodes) WRITE(value_of(c, order[i]));
+  if (c->sizes) WRITE(c->sizes->value[SIZE_G]);
 #undef WRITE
   return h;
 }
@@ -185,6 +194,8 @@ static bool note_automorphism(struct search *s, const struct leaf *from, const s
   for (int i = 0; i < s->c->count; i++) m->of[from->order[i]] = to->order[i];
   for (int i = 0; i < s->c->nodes; i++)
     if (!maps_node(s->c, m, i)) return false;
+  for (int v = s->c->nodes; v < s->c->count; v++)
+    if (value_of(s->c, m->of[v]) != value_of(s->c, v)) return false;
   VEC_PUSH(&s->automorphisms, *m);
   return true;
 }
@@ -291,8 +302,9 @@ static struct hash as_written(const struct colouring *c) {
   return (struct hash){mix(h.high, 700), mix(h.low, 800)};
 }
 
-struct hash kernel_hash_within(const struct kernel *k, int steps, bool *decided) {
-  struct colouring c = {.k = k, .nodes = k->count, .count = k->count};
+struct hash kernel_hash_within(const struct kernel *k, const struct sizes *sizes, int steps,
+                               bool *decided) {
+  struct colouring c = {.k = k, .sizes = sizes, .nodes = k->count, .count = k->count};
   uint64_t colour[VERTICES] = {0};
   unsigned used = 0;
   for (int i = 0; i < k->count; i++) {
@@ -306,11 +318,12 @@ struct hash kernel_hash_within(const struct kernel *k, int steps, bool *decided)
   for (int x = 0; x < VARIABLES; x++)
     if (used >> x & 1) {
       c.variable[c.count - c.nodes] = (enum size)(SIZE_X0 + x);
-      colour[c.count++] = 2;
+      colour[c.count] = 2 + value_of(&c, c.count);
+      c.count++;
     }
   struct search *s = mem_alloc(sizeof *s);
   s->c = &c;
-  s->limit = steps;
+  s->limit = steps ? steps : STEPS;
   visit(s, colour, 0);
   *decided = s->steps <= s->limit;
   struct hash h = *decided ? s->best.certificate : as_written(&c);
@@ -321,5 +334,5 @@ struct hash kernel_hash_within(const struct kernel *k, int steps, bool *decided)
 
 struct hash kernel_hash(const struct kernel *k, bool *decided) {
   bool own;
-  return kernel_hash_within(k, STEPS, decided ? decided : &own);
+  return kernel_hash_within(k, NULL, 0, decided ? decided : &own);
 }

@@ -2,7 +2,10 @@
  *
  * The kernel is built once more, node by node. Each tensor has taken the stride along a set of axes;
  * both inputs of a binary node must have taken it along the same of their axes, and the output along
- * both.
+ * both. Then it is built a second time, where a path is subsampled as early as its values allow:
+ *
+ *   b = fc a to=x0                       s1 = subsample a over=H,W by=S
+ *   s1 = subsample b over=H,W by=S  ->   b = fc s1 to=x0
  */
 #include "kernel/kernel_stride.h"
 
@@ -67,17 +70,19 @@ static canvas_status check(const struct strider *s) {
 
 /* -- nodes of the result -- */
 
-static bool is_named(const struct kernel *k, const char *name) {
+static bool is_named(const struct kernel *k, const char *name, bool with_subsamples) {
   for (int i = 0; i < k->count; i++)
-    if (!strcmp(k->nodes[i].name, name)) return true;
+    if ((with_subsamples || k->nodes[i].op != PRIMITIVE_SUBSAMPLE) &&
+        !strcmp(k->nodes[i].name, name))
+      return true;
   return false;
 }
 
-/* s1, s2, ...: the first that neither kernel has. */
+/* s1, s2, ...: the first that neither kernel has. Subsamples of s->k are named anew. */
 static void free_name(const struct strider *s, char out[NODE_NAME_SIZE]) {
   int i = 1;
   do snprintf(out, NODE_NAME_SIZE, "s%d", i++);
-  while (is_named(s->k, out) || is_named(s->out, out));
+  while (is_named(s->k, out, false) || is_named(s->out, out, true));
 }
 
 static canvas_status append(struct strider *s, const struct node *n, int *made) {
@@ -86,13 +91,15 @@ static canvas_status append(struct strider *s, const struct node *n, int *made) 
   return CANVAS_OK;
 }
 
-/* *node becomes its subsample along the axes; nothing is done for none. */
+/* *node becomes its subsample along the axes, of a smaller one that it has already; nothing is done
+ * for none. */
 static canvas_status subsample(struct strider *s, unsigned axes, int *node) {
-  if (!axes) return CANVAS_OK;
   int known = s->smaller[*node];
-  if (known && s->out->nodes[known].attrs.over == axes) {
+  unsigned taken = known ? s->out->nodes[known].attrs.over : 0;
+  if (!axes) return CANVAS_OK;
+  if (taken && !(taken & ~axes)) {
     *node = known;
-    return CANVAS_OK;
+    return subsample(s, axes & ~taken, node);
   }
   struct node n = {.op = PRIMITIVE_SUBSAMPLE,
                    .in = {*node, -1},
@@ -175,12 +182,52 @@ static bool sees(const struct kernel *k, const struct node *n, enum role axis) {
   return row->arity && n->attrs.over >> axis & 1;
 }
 
-static unsigned lone_pixels(const struct kernel *k) {
-  unsigned axes = ROLES_SPATIAL;
-  for (int i = 0; i < k->count; i++)
-    for (enum role r = ROLE_H; r <= ROLE_W; r++)
-      if (sees(k, &k->nodes[i], r)) axes &= ~(1u << r);
+/* -- early subsamples -- */
+
+/* The axes along which a node computes each pixel from the same pixel of its inputs. */
+static unsigned pixel_by_pixel(const struct kernel *k, const struct node *n) {
+  unsigned axes = spatial(&n->shape);
+  for (enum role r = ROLE_H; r <= ROLE_W; r++)
+    if (sees(k, n, r)) axes &= ~(1u << r);
   return axes;
+}
+
+/* By node: the axes along which all that is read of it are pixels that a subsample keeps, while it
+ * needs no others itself. */
+static void find_early(const struct kernel *k, unsigned early[KERNEL_NODES_MAX]) {
+  bool is_read[KERNEL_NODES_MAX] = {false};
+  for (int i = k->count - 1; i >= 0; i--) {
+    const struct node *n = &k->nodes[i];
+    early[i] = is_read[i] && i ? early[i] & pixel_by_pixel(k, n) : 0;
+    unsigned of_inputs = early[i] | (n->op == PRIMITIVE_SUBSAMPLE ? n->attrs.over : 0);
+    for (int j = 0; j < node_row(n)->arity; j++) {
+      early[n->in[j]] = is_read[n->in[j]] ? early[n->in[j]] & of_inputs : of_inputs;
+      is_read[n->in[j]] = true;
+    }
+  }
+}
+
+/* The kernel s->k once more: a subsample stands before all nodes that need not have the whole image
+ * for it, up to the input. */
+static canvas_status build_early(struct strider *s) {
+  unsigned early[KERNEL_NODES_MAX];
+  find_early(s->k, early);
+  memcpy(s->out->nodes[0].name, s->k->nodes[0].name, NODE_NAME_SIZE);
+  for (int i = 1; i < s->k->count; i++) {
+    struct node n = s->k->nodes[i];
+    bool vanishes = n.op == PRIMITIVE_SUBSAMPLE;
+    unsigned of_inputs = early[i] | (vanishes ? n.attrs.over : 0);
+    for (int j = 0; j < node_row(&n)->arity; j++) {
+      n.in[j] = s->to[n.in[j]];
+      const struct shape *a = shape_of(s, n.in[j]);
+      TRY(subsample(s, of_inputs & spatial(a) & ~strided(a), &n.in[j]));
+    }
+    if (vanishes)
+      s->to[i] = n.in[0];
+    else
+      TRY(append(s, &n, &s->to[i]));
+  }
+  return kernel_verify(s->ctx, s->out);
 }
 
 /* -- all of it -- */
@@ -188,9 +235,16 @@ static unsigned lone_pixels(const struct kernel *k) {
 static canvas_status build(struct strider *s) {
   TRY(check(s));
   memcpy(s->out->nodes[0].name, s->k->nodes[0].name, NODE_NAME_SIZE);
-  if (s->window) TRY(subsample(s, lone_pixels(s->k), &s->to[0]));
   for (int i = 1; i < s->k->count; i++) TRY(add_node(s, i));
   return kernel_verify(s->ctx, s->out);
+}
+
+struct kernel *kernel_subsample_early(const struct kernel *k) {
+  canvas_context ctx = {""};
+  struct strider s = {.ctx = &ctx, .k = k, .out = kernel_new(k->name)};
+  if (build_early(&s) == CANVAS_OK) return s.out;
+  kernel_free(s.out);
+  return kernel_copy(k);
 }
 
 canvas_status kernel_with_stride(canvas_context *ctx, const struct kernel *k, enum stride_mode mode,
@@ -202,9 +256,11 @@ canvas_status kernel_with_stride(canvas_context *ctx, const struct kernel *k, en
   struct strider s = {.ctx = ctx, .k = k, .window = mode == STRIDE_WINDOW};
   s.out = kernel_new(k->name);
   canvas_status status = build(&s);
-  if (status == CANVAS_OK)
-    *out = s.out;
-  else
+  if (status != CANVAS_OK) {
     kernel_free(s.out);
-  return status;
+    return status;
+  }
+  *out = s.window ? kernel_subsample_early(s.out) : s.out;
+  if (s.window) kernel_free(s.out);
+  return CANVAS_OK;
 }

@@ -14,11 +14,15 @@ enum stride_mode {
 /* `pool`, `window` or `output`. */
 canvas_status stride_mode_parse(canvas_context *ctx, const char *word, enum stride_mode *out);
 
-/* Along an axis where nothing sees more than its own pixel, `window` subsamples the input: the result
- * is the same and cheaper. Where a path without a window meets one with, in a broadcast or the
- * output, the former is subsampled just there. The axis of a scale= follows. CANVAS_BAD_INPUT for a
+/* Where a path without a window meets one with, in a broadcast or the output, `window` subsamples the
+ * former, as early as kernel_subsample_early can. The axis of a scale= follows. CANVAS_BAD_INPUT for a
  * kernel that uses S, one whose sizes hold H or W (`window`), or one of too many nodes. */
 canvas_status kernel_with_stride(canvas_context *ctx, const struct kernel *k, enum stride_mode mode,
                                  struct kernel **out);
+
+/* A kernel of the same values where no node computes a pixel that nobody reads: a subsample stands
+ * before all nodes whose results it alone keeps, up to the last that sees more than one pixel or the
+ * input. A copy if the kernel would have too many nodes. */
+struct kernel *kernel_subsample_early(const struct kernel *k);
 
 #endif

@@ -23,6 +23,7 @@
 struct pack *pack_new(const struct kernel *k) {
   struct pack *p = mem_alloc(sizeof *p);
   p->kernel = kernel_copy(k);
+  p->last = p;
   return p;
 }
 
@@ -31,18 +32,15 @@ void pack_free(struct pack *p) {
     next = p->next;
     kernel_free(p->kernel);
     targets_free(&p->kept);
+    name_table_free(&p->names);
+    arena_free(&p->names_texts);
     mem_free(p->data);
     mem_free(p);
   }
 }
 
-static struct pack *last_of(struct pack *p) {
-  while (p->next) p = p->next;
-  return p;
-}
-
 void pack_add(struct pack *p, const struct kernel *k) {
-  last_of(p)->next = pack_new(k);
+  p->last = p->last->next = pack_new(k);
 }
 
 int pack_kernels(const struct pack *p) {
@@ -52,9 +50,7 @@ int pack_kernels(const struct pack *p) {
 }
 
 int pack_bindings(const struct pack *p) {
-  int count = 0;
-  for (; p; p = p->next) count += p->count;
-  return count;
+  return p ? p->names.count - p->kept.count : 0;
 }
 
 const struct pack *pack_of_binding(const struct pack *p, int *index) {
@@ -62,10 +58,20 @@ const struct pack *pack_of_binding(const struct pack *p, int *index) {
   return p;
 }
 
+static void add_name(struct pack *list, const char *name, bool kept) {
+  const char *text = arena_strndup(&list->names_texts, name, strlen(name));
+  name_table_add(&list->names, text, kept);
+}
+
+static void add_binding(struct pack *list, const struct binding *b) {
+  add_name(list, b->target.name, false);
+  VEC_PUSH(list->last, *b);
+}
+
 struct pack *pack_part(const struct pack *p, int kernel) {
   while (kernel--) p = p->next;
   struct pack *part = pack_new(p->kernel);
-  for (int i = 0; i < p->count; i++) VEC_PUSH(part, p->data[i]);
+  for (int i = 0; i < p->count; i++) add_binding(part, &p->data[i]);
   return part;
 }
 
@@ -101,29 +107,24 @@ static void complete(const struct kernel *k, struct binding *b) {
 
 /* A target has one kernel, or none. */
 static canvas_status check_new(canvas_context *ctx, const struct pack *p, const char *name) {
-  for (int i = 0; i < p->kept.count; i++)
-    if (!strcmp(p->kept.data[i].name, name))
-      return fail(ctx, CANVAS_BAD_INPUT, "target '%s' is kept, and named once more", name);
-  int count = p->kept.count;
-  for (; p; p = p->next) {
-    count += p->count;
-    for (int i = 0; i < p->count; i++)
-      if (!strcmp(p->data[i].target.name, name))
-        return fail(ctx, CANVAS_BAD_INPUT, "target '%s' is bound twice", name);
-  }
-  if (count < TARGETS_MAX) return CANVAS_OK;
+  int known = name_table_find(&p->names, name, strlen(name));
+  if (known > 0)
+    return fail(ctx, CANVAS_BAD_INPUT, "target '%s' is kept, and named once more", name);
+  if (known == 0) return fail(ctx, CANVAS_BAD_INPUT, "target '%s' is bound twice", name);
+  if (p->names.count < TARGETS_MAX) return CANVAS_OK;
   return fail(ctx, CANVAS_BAD_INPUT, "more than %d targets are bound", TARGETS_MAX);
 }
 
 canvas_status pack_keep(canvas_context *ctx, struct pack *p, const struct target *t) {
   TRY(target_check(ctx, t));
   TRY(check_new(ctx, p, t->name));
+  add_name(p, t->name, true);
   VEC_PUSH(&p->kept, *t);
   return CANVAS_OK;
 }
 
 canvas_status pack_bind(canvas_context *ctx, struct pack *list, const struct binding *b) {
-  struct pack *p = last_of(list);
+  const struct pack *p = list->last;
   struct binding bound = *b;
   TRY(target_check(ctx, &bound.target));
   TRY(check_variables(ctx, p->kernel, &bound));
@@ -135,7 +136,7 @@ canvas_status pack_bind(canvas_context *ctx, struct pack *list, const struct bin
                 bound.target.name, p->kernel->name, (long long)bound.sizes.value[SIZE_C]);
   TRY(binding_check(ctx, p->kernel, &bound, ELEMENTS_LIMIT_MAX, true));
   TRY(check_new(ctx, list, bound.target.name));
-  VEC_PUSH(p, bound);
+  add_binding(list, &bound);
   return CANVAS_OK;
 }
 
@@ -157,7 +158,38 @@ bool pack_cost(const struct pack *p, struct cost *out) {
   return true;
 }
 
-/* -- hash -- */
+/* -- identity -- */
+
+/* A kernel of a list, while the list is sorted. */
+struct place {
+  struct hash hash;
+  int place;
+};
+
+static int by_hash_and_place(const void *a, const void *b) {
+  const struct place *l = a, *r = b;
+  if (l->hash.high != r->hash.high) return l->hash.high < r->hash.high ? -1 : 1;
+  if (l->hash.low != r->hash.low) return l->hash.low < r->hash.low ? -1 : 1;
+  return l->place - r->place;
+}
+
+struct pack_kernel *pack_identify(const struct pack *p) {
+  size_t count = (size_t)pack_kernels(p);
+  struct pack_kernel *out = mem_alloc(count * sizeof *out);
+  struct place *sorted = mem_alloc(count * sizeof *sorted);
+  for (size_t i = 0; i < count; i++, p = p->next) {
+    out[i].hash = kernel_hash(p->kernel, &out[i].decided);
+    sorted[i] = (struct place){out[i].hash, (int)i};
+  }
+  qsort(sorted, count, sizeof *sorted, by_hash_and_place);
+  for (size_t i = 0, first = 0; i < count; i++) {
+    if (!hash_equal(sorted[i].hash, sorted[first].hash)) first = i;
+    out[sorted[i].place].first = sorted[first].place;
+    out[sorted[i].place].before = (int)(i - first);
+  }
+  mem_free(sorted);
+  return out;
+}
 
 /* What one target has: the hash of its kernel, 0 where it is kept. */
 struct choice {
@@ -169,29 +201,16 @@ static int by_target(const void *a, const void *b) {
   return strcmp(((const struct choice *)a)->target, ((const struct choice *)b)->target);
 }
 
-/* Whether all kernels of the list are the same. */
-static bool is_one_kernel(const struct pack *p) {
-  struct hash first = kernel_hash(p->kernel, NULL);
-  for (const struct pack *at = p->next; at; at = at->next)
-    if (!hash_equal(kernel_hash(at->kernel, NULL), first)) return false;
-  return true;
-}
-
-struct hash pack_hash(const struct pack *p, bool *decided) {
-  if (!p->kept.count && is_one_kernel(p)) return kernel_hash(p->kernel, decided);
-  *decided = true;
+/* The hash of what each target of the list has. */
+static struct hash hash_choices(const struct pack *p, const struct pack_kernel *kernels) {
   struct {
     VEC(struct choice);
   } all = {0};
   for (int i = 0; i < p->kept.count; i++)
     VEC_PUSH(&all, ((struct choice){p->kept.data[i].name, {0, 0}}));
-  for (; p; p = p->next) {
-    bool known;
-    struct hash kernel = kernel_hash(p->kernel, &known);
-    *decided &= known;
+  for (; p; p = p->next, kernels++)
     for (int i = 0; i < p->count; i++)
-      VEC_PUSH(&all, ((struct choice){p->data[i].target.name, kernel}));
-  }
+      VEC_PUSH(&all, ((struct choice){p->data[i].target.name, kernels->hash}));
   qsort(all.data, (size_t)all.count, sizeof *all.data, by_target);
   struct hash hash = {0, 0};
   for (int i = 0; i < all.count; i++) {
@@ -199,6 +218,19 @@ struct hash pack_hash(const struct pack *p, bool *decided) {
     hash = hash_add(hash_add(hash, all.data[i].kernel.high), all.data[i].kernel.low);
   }
   mem_free(all.data);
+  return hash;
+}
+
+struct hash pack_hash(const struct pack *p, bool *decided) {
+  struct pack_kernel *kernels = pack_identify(p);
+  bool one = !p->kept.count;
+  *decided = true;
+  for (int i = 0; i < pack_kernels(p); i++) {
+    *decided &= kernels[i].decided;
+    one &= kernels[i].first == 0;
+  }
+  struct hash hash = one ? kernels->hash : hash_choices(p, kernels);
+  mem_free(kernels);
   return hash;
 }
 
@@ -411,7 +443,7 @@ static canvas_status parse_next_kernel(struct lexer *lx, struct pack *p) {
   pack_add(p, k);
   kernel_free(k);
   TRY(parse_binds(lx, p));
-  struct pack *added = last_of(p);
+  const struct pack *added = p->last;
   if (added->count) return CANVAS_OK;
   return lexer_fail(lx, &at,
                     "kernel '%s' has no bind line, a pack of several kernels gives each "

@@ -17,6 +17,7 @@
 #define CANVAS_KERNEL_PACK_H
 
 #include "base/memory.h"
+#include "base/name_table.h"
 #include "kernel/kernel.h"
 
 enum { TARGET_NAME_SIZE = 128, TARGETS_MAX = 4096 };
@@ -47,8 +48,12 @@ struct binding {
 struct pack {
   struct kernel *kernel;
   VEC(struct binding);
-  struct pack *next;   /* the next kernel of the same text and its targets; NULL after the last */
-  struct targets kept; /* targets that keep their convolution; empty but in the first of a list */
+  struct pack *next; /* the next kernel of the same text and its targets; NULL after the last */
+  /* of the first of a list only */
+  struct targets kept;      /* targets that keep their convolution */
+  struct pack *last;        /* the last kernel of the list */
+  struct name_table names;  /* all targets by name: 1 if the target is kept, 0 if it is bound */
+  struct arena names_texts; /* what `names` borrows, as bindings move in memory */
 };
 
 /* -- targets (target.c) -- */
@@ -113,8 +118,23 @@ int pack_bindings(const struct pack *p); /* of all kernels; bindings are numbere
 /* The kernel of a numbered binding, *index within its own bindings; NULL past the last. */
 const struct pack *pack_of_binding(const struct pack *p, int *index);
 struct pack *pack_part(const struct pack *p, int kernel); /* a copy: one kernel, its bindings */
+/* What identifies a kernel of a list among the others: isomorphic kernels are equal. */
+struct pack_kernel {
+  struct hash hash;
+  bool decided; /* as kernel_hash reports it */
+  int first;    /* place of the first equal kernel of the list; its own place if there is none */
+  int before;   /* number of equal kernels at earlier places */
+};
+/* By place: pack_kernels(p) rows, which the caller frees by mem_free. */
+struct pack_kernel *pack_identify(const struct pack *p);
 /* That of the kernel; of several kernels or kept targets, of what each target has. */
 struct hash pack_hash(const struct pack *p, bool *decided);
+/* Appends what makes two packs different, such as "target 'a' has different kernels"; nothing if
+ * they are equal target by target: in isomorphic kernels with equal sizes and norms, or kept in both.
+ * CANVAS_NONE if a kernel is too symmetric to decide; `steps`: as for kernel_hash_within
+ * (pack_compare.c). */
+canvas_status pack_compare(canvas_context *ctx, const struct pack *a, const struct pack *b,
+                           int steps, struct buf *out);
 enum norm pack_norm(const struct pack *p);                  /* of the first kernel */
 canvas_status norm_parse(struct lexer *lx, enum norm *out); /* parses `batch` or `none` */
 bool pack_cost(const struct pack *p, struct cost *out);     /* of all targets; false: beyond 2^62 */

@@ -1,13 +1,17 @@
-/* A kernel as an SVG picture that needs no other program.
+/* A kernel, or the kernels of a pack, as an SVG picture that needs no other program.
  *
  * Each box shows a node's line of text and its shape. Colour shows the family; outlines show it in
  * black and white, too: a thick border owns weights, a dashed one only moves data, round ends are the
  * input and the output. The description holds the kernel's text, so a picture can be read back, and
  * pointing at a box shows what its primitive means.
+ *
+ * In a picture of several kernels, each different kernel stands below a line with its name and its
+ * targets; the targets that keep their convolution are the last line. The description is the text
+ * of the pack.
  */
 #include "spell/spell.h"
 
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -21,7 +25,9 @@ enum {
   PADDING = 9,
   FONT = 13,
   SMALL = 12,
-  PORT = 12
+  PORT = 12,
+  LINE = 18,     /* height of a line above a kernel */
+  LINE_MAX = 600 /* width at which such a line is broken */
 };
 
 static const struct {
@@ -104,6 +110,13 @@ static int box_width(const struct label *l) {
 
 /* ---- boxes and edges ----------------------------------------------------------------------- */
 
+/* The whole picture: what is drawn so far. */
+struct sheet {
+  struct buf body;
+  int width, height;
+};
+
+/* One kernel of it. */
 struct picture {
   const struct kernel *k;
   struct layout layout;
@@ -117,8 +130,8 @@ static int centre(const struct picture *p, int layer, int tensor) {
 }
 
 /* Edges that go far aside are given more height. */
-static void make_tops(struct picture *p) {
-  p->top[0] = MARGIN;
+static void make_tops(struct picture *p, int top) {
+  p->top[0] = top;
   for (int i = 1; i < p->layout.layers; i++) {
     int rise = RISE + p->layout.span[i] / 20 * 2;
     p->top[i] = p->top[i - 1] + BOX + (rise < RISE_MAX ? rise : RISE_MAX);
@@ -172,40 +185,23 @@ static void put_edge(struct picture *p, int node, int j) {
   buf_puts(p->out, "\"/>\n");
 }
 
-static void put_head(struct picture *p) {
-  int width = p->layout.width + 2 * MARGIN;
-  int height = p->top[p->layout.layers - 1] + BOX + MARGIN;
-  struct buf text = {0};
-  kernel_print(p->k, &text);
-  buf_printf(p->out,
-             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
-             "viewBox=\"0 0 %d %d\" role=\"img\"\n"
-             "     font-family=\"Helvetica, Arial, sans-serif\" font-size=\"%d\">\n<title>",
-             width, height, width, height, FONT);
-  put_escaped(p->out, p->k->name);
-  buf_puts(p->out, "</title>\n<desc>\n");
-  put_escaped(p->out, text.text);
-  buf_puts(p->out,
-           "</desc>\n"
-           "<defs><marker id=\"arrow\" viewBox=\"0 0 8 8\" refX=\"8\" refY=\"4\" markerWidth=\"8\" "
-           "markerHeight=\"8\" markerUnits=\"userSpaceOnUse\" orient=\"auto\">"
-           "<path d=\"M0 0.5 8 4 0 7.5z\" fill=\"#333\"/></marker></defs>\n"
-           "<path d=\"M0 0H");
-  buf_printf(p->out, "%dV%dH0z\" fill=\"#fff\"/>\n", width, height);
-  buf_free(&text);
+/* ---- the whole ----------------------------------------------------------------------------- */
+
+static void widen(struct sheet *c, int width) {
+  if (c->width < width + 2 * MARGIN) c->width = width + 2 * MARGIN;
 }
 
-void spell_svg(const struct kernel *k, struct buf *out) {
+static void put_kernel(struct sheet *c, const struct kernel *k) {
   struct picture *p = mem_alloc(sizeof *p);
   struct label labels[KERNEL_NODES_MAX];
-  p->k = k, p->out = out;
+  struct buf *out = p->out = &c->body;
+  p->k = k;
   for (int i = 0; i < k->count; i++) {
     labels[i] = label_of(k, i);
     p->box[i] = box_width(&labels[i]);
   }
   layout_make(k, p->box, &p->layout);
-  make_tops(p);
-  put_head(p);
+  make_tops(p, c->height + MARGIN);
   buf_puts(out,
            "<g fill=\"none\" stroke=\"#333\" stroke-width=\"1.2\" marker-end=\"url(#arrow)\">\n");
   for (int i = 0; i < k->count; i++)
@@ -215,6 +211,111 @@ void spell_svg(const struct kernel *k, struct buf *out) {
     put_box(p, i, &labels[i]);
     label_free(&labels[i]);
   }
-  buf_puts(out, "</g>\n</svg>\n");
+  buf_puts(out, "</g>\n");
+  widen(c, p->layout.width);
+  c->height = p->top[p->layout.layers - 1] + BOX + MARGIN;
   mem_free(p);
+}
+
+static void put_line(struct sheet *c, const char *text) {
+  c->height += LINE;
+  buf_printf(&c->body, "<text x=\"%d\" y=\"%d\">", MARGIN, c->height);
+  put_escaped(&c->body, text);
+  buf_puts(&c->body, "</text>\n");
+  widen(c, text_width(text, FONT));
+}
+
+/* Adds a word to a line, which is put and begun anew before it grows too wide. */
+static void add_word(struct sheet *c, struct buf *line, const char *word) {
+  if (line->length && text_width(line->text, FONT) + text_width(word, FONT) > LINE_MAX) {
+    put_line(c, line->text);
+    buf_free(line);
+    buf_puts(line, "   ");
+  }
+  buf_printf(line, line->length ? " %s" : "%s", word);
+}
+
+static void add_target(struct sheet *c, struct buf *line, const struct target *t, bool last) {
+  char word[TARGET_NAME_SIZE + 1];
+  snprintf(word, sizeof word, "%s%s", t->name, last ? "" : ",");
+  add_word(c, line, word);
+}
+
+/* "kernel NAME: TARGET, TARGET"; the targets of all kernels that are equal to the one at `place`. */
+static void put_targets(struct sheet *c, const struct pack *p, const struct pack_kernel *kernels,
+                        int place) {
+  struct buf line = {0};
+  buf_printf(&line, "kernel %s:", p->kernel->name);
+  const struct target *pending = NULL;
+  for (int i = place; p; p = p->next, i++)
+    for (int j = 0; kernels[i].first == place && j < p->count; j++) {
+      if (pending) add_target(c, &line, pending, false);
+      pending = &p->data[j].target;
+    }
+  if (pending) add_target(c, &line, pending, true);
+  put_line(c, line.text);
+  buf_free(&line);
+}
+
+static void put_kept_targets(struct sheet *c, const struct targets *kept) {
+  struct buf line = {0};
+  if (!kept->count) return;
+  buf_puts(&line, "keep:");
+  for (int i = 0; i < kept->count; i++) add_target(c, &line, &kept->data[i], i == kept->count - 1);
+  put_line(c, line.text);
+  buf_free(&line);
+  c->height += MARGIN;
+}
+
+/* The text of the picture around its body, which is freed. */
+static void finish(struct sheet *c, const char *title, struct buf *text, struct buf *out) {
+  buf_printf(out,
+             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
+             "viewBox=\"0 0 %d %d\" role=\"img\"\n"
+             "     font-family=\"Helvetica, Arial, sans-serif\" font-size=\"%d\">\n<title>",
+             c->width, c->height, c->width, c->height, FONT);
+  put_escaped(out, title);
+  buf_puts(out, "</title>\n<desc>\n");
+  put_escaped(out, text->text);
+  buf_puts(out,
+           "</desc>\n"
+           "<defs><marker id=\"arrow\" viewBox=\"0 0 8 8\" refX=\"8\" refY=\"4\" markerWidth=\"8\" "
+           "markerHeight=\"8\" markerUnits=\"userSpaceOnUse\" orient=\"auto\">"
+           "<path d=\"M0 0.5 8 4 0 7.5z\" fill=\"#333\"/></marker></defs>\n"
+           "<path d=\"M0 0H");
+  buf_printf(out, "%dV%dH0z\" fill=\"#fff\"/>\n", c->width, c->height);
+  buf_bytes(out, c->body.text, c->body.length);
+  buf_puts(out, "</svg>\n");
+  buf_free(&c->body);
+  buf_free(text);
+}
+
+void spell_svg(const struct kernel *k, struct buf *out) {
+  struct sheet c = {0};
+  struct buf text = {0};
+  put_kernel(&c, k);
+  kernel_print(k, &text);
+  finish(&c, k->name, &text, out);
+}
+
+void spell_pack_svg(const struct pack *p, struct buf *out) {
+  if (!p->next && !p->kept.count) return spell_svg(p->kernel, out);
+  struct sheet c = {0};
+  struct buf text = {0};
+  struct pack_kernel *kernels = pack_identify(p);
+  char title[128];
+  int place = 0, different = 0;
+  for (const struct pack *at = p; at; at = at->next, place++) {
+    if (kernels[place].first != place) continue;
+    put_targets(&c, at, kernels, place);
+    put_kernel(&c, at->kernel);
+    different++;
+  }
+  put_kept_targets(&c, &p->kept);
+  snprintf(title, sizeof title, "%d kernel%s of %d target%s, %d kept", different,
+           different == 1 ? "" : "s", pack_bindings(p), pack_bindings(p) == 1 ? "" : "s",
+           p->kept.count);
+  pack_print(p, &text);
+  finish(&c, title, &text, out);
+  mem_free(kernels);
 }

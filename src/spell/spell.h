@@ -24,6 +24,8 @@ void spell_dot(const struct kernel *k, struct buf *out);
 
 /* SVG, laid out here: the same kernel gives the same bytes. */
 void spell_svg(const struct kernel *k, struct buf *out);
+/* The same for a pack: of several kernels or kept targets each different kernel with its targets. */
+void spell_pack_svg(const struct pack *p, struct buf *out);
 
 /* -- patterns.c -- */
 struct pattern;

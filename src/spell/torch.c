@@ -368,12 +368,9 @@ static void print_template(struct spelling *s, const struct plan *plan) {
 }
 
 /* "Kernel_0123456789abcdef"; a kernel that the list holds before gets a number. */
-static const char *class_name(struct spelling *s, const struct pack *list, const struct pack *p) {
-  struct hash hash = kernel_hash(p->kernel, NULL);
-  int before = 0;
-  for (; list != p; list = list->next) before += hash_equal(kernel_hash(list->kernel, NULL), hash);
-  if (!before) return spelling_text(s, "Kernel_%016" PRIx64, hash.high);
-  return spelling_text(s, "Kernel_%016" PRIx64 "_%d", hash.high, before + 1);
+static const char *class_name(struct spelling *s, const struct pack_kernel *id) {
+  if (!id->before) return spelling_text(s, "Kernel_%016" PRIx64, id->hash.high);
+  return spelling_text(s, "Kernel_%016" PRIx64 "_%d", id->hash.high, id->before + 1);
 }
 
 static void print_imports(const struct pack *p, struct buf *out) {
@@ -383,17 +380,16 @@ static void print_imports(const struct pack *p, struct buf *out) {
   buf_puts(out, "import torch\nfrom torch import nn\nfrom torch.nn import functional as F\n");
 }
 
-static void print_class(struct buf *out, const struct pack *list, const struct pack *p,
+static void print_class(struct buf *out, const struct pack *p, const struct pack_kernel *id,
                         const double *gains, bool patterns, struct buf *table) {
-  struct hash hash = kernel_hash(p->kernel, NULL);
   struct needs needs = needs_of(p);
   struct spelling s;
   struct plan plan;
   make_plan(p->kernel, patterns, &plan);
   spelling_open(&s, p->kernel, pack_norm(p) != NORM_NONE, out);
-  const char *name = class_name(&s, list, p);
+  const char *name = class_name(&s, id);
   buf_printf(out, "\n\nclass %s(nn.Module):\n", name);
-  print_docstring(out, p, hash);
+  print_docstring(out, p, id->hash);
   print_bindings(out, p);
   print_init(&s, &needs);
   print_choice(out, &needs);
@@ -413,8 +409,10 @@ canvas_status spell_torch(canvas_context *ctx, const struct pack *p, const struc
   struct buf table = {0};
   for (const struct pack *at = p; at; at = at->next) TRY(kernel_verify(ctx, at->kernel));
   print_imports(p, out);
+  struct pack_kernel *kernels = pack_identify(p), *id = kernels;
   for (const struct pack *at = p; at; at = at->next)
-    print_class(out, p, at, gains ? (gains++)->of : NULL, patterns, &table);
+    print_class(out, at, id++, gains ? (gains++)->of : NULL, patterns, &table);
+  mem_free(kernels);
   if (p->next || p->kept.count)
     buf_printf(out, "\n\nKERNELS = {  # the module of each target\n%s}\n", table.text);
   buf_free(&table);

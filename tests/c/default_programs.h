@@ -155,10 +155,10 @@ static const struct {
     // the pixels, where L2 holds the weights, but not the image
     {"bsr_conv2d_nhwc height=64 width=64 in_channels=64 out_channels=64 kernel=3 padding=1 "
      "blocks=460",
-     0, 12200, "@Y = {n, parts_h, w_o, w_i}/y, {xr, xi}/x // ki"},
+     0, 532.4, "@Y = {n, parts_h, w_o, w_i}/y, {xr, xi}/x // ki"},
     {"bsr_conv2d_nhwc height=64 width=64 in_channels=64 out_channels=64 kernel=3 padding=1 "
      "blocks=460",
-     0, 12200, "parts_h:para, w_o, xr =>"},
+     0, 532.4, "parts_h:para, w_o, xr =>"},
     // pixels that share few sets of L1: as many as these hold
     {"bsr_conv2d_nhwc batch=2 height=7 width=7 in_channels=512 out_channels=64 kernel=3 padding=1 "
      "blocks=1843",

@@ -75,6 +75,35 @@ static void nothing_is_freed_quietly(void **state) {
   canvas_string_free(NULL);
 }
 
+static void a_kernel_has_facts(void **state) {
+  static const struct {
+    const char *body;
+    canvas_kernel_facts facts;
+  } rows[] = {
+      {"b = fc a to=x0\nc = fc b to=C\nout c", {2, 1, true, false, false, false}},
+      {"b = group a by=G\nc = fc b to=C\nout c", {2, 0, true, true, false, false}},
+      {"b = unfold a over=H,W k=K stride=S\nc = fc b to=C\nout c",
+       {2, 0, true, false, true, false}},
+      {"b = group a by=G\nc = subsample b over=H,W by=S\nout c", {2, 0, false, true, true, false}},
+      {"b = subsample a over=H,W by=S\nc = fc b to=H*W\nd = fc c to=C\nout d",
+       {3, 0, true, false, true, true}},
+      {"b = fc a to=H*W\nc = fc b to=C\nout c", {2, 0, true, false, false, true}},
+  };
+  CHECK_ROWS (rows, row) {
+    char text[256];
+    snprintf(text, sizeof text, "canvas 1\nkernel k\na = input\n%s\n", row->body);
+    canvas_kernel *kernel = kernel_of(text);
+    canvas_kernel_facts facts = canvas_kernel_describe(kernel);
+    CHECK_INT(facts.primitives, row->facts.primitives, text);
+    CHECK_INT(facts.variables, row->facts.variables, text);
+    CHECK_INT(facts.has_weights, row->facts.has_weights, text);
+    CHECK_INT(facts.uses_groups, row->facts.uses_groups, text);
+    CHECK_INT(facts.uses_stride, row->facts.uses_stride, text);
+    CHECK_INT(facts.needs_fixed_hw, row->facts.needs_fixed_hw, text);
+    canvas_kernel_free(kernel);
+  }
+}
+
 static void a_kernel_prints_what_it_parsed(void **state) {
   canvas_kernel *kernel = kernel_of(convolution);
   char *text = canvas_kernel_print(kernel), *dot = canvas_kernel_dot(kernel);
@@ -567,6 +596,7 @@ static void the_table_has_three_forms(void **state) {
 
 CHECK_MAIN(
     cmocka_unit_test(the_header_is_of_this_library), cmocka_unit_test(nothing_is_freed_quietly),
+    cmocka_unit_test_setup_teardown(a_kernel_has_facts, open_context, close_context),
     cmocka_unit_test_setup_teardown(a_kernel_prints_what_it_parsed, open_context, close_context),
     cmocka_unit_test_setup_teardown(a_text_holds_one_kernel, open_context, close_context),
     cmocka_unit_test_setup_teardown(a_reader_walks_many, open_context, close_context),

@@ -145,6 +145,10 @@ static void packs(void **state) {
   NOTHING(canvas_pack_kept(NULL));
   NOTHING(canvas_pack_kept_target(NULL, 0));
   ZEROS(canvas_hash, canvas_pack_hash(NULL));
+  NOTHING(canvas_pack_svg(NULL));
+  BAD(canvas_pack_compare(ctx, NULL, api.pack, OUT(char *)));
+  BAD(canvas_pack_compare(ctx, api.pack, NULL, OUT(char *)));
+  BAD(canvas_pack_compare(ctx, api.pack, api.pack, NULL));
   ZEROS(canvas_cost, canvas_pack_kept_cost(NULL, 0));
   EACH_INDEX(i) {
     NOTHING(canvas_pack_target(api.pack, i));

@@ -79,6 +79,7 @@ TEXT_CALL(kernels_print, canvas_kernels_print(CTX, BYTES(KERNEL_TEXT), &text))
 TEXT_CALL(broken_rules, canvas_pack_broken_rules(CTX, api.pack, "", 0, &text))
 TEXT_CALL(pack_cost_json, canvas_pack_cost_json(CTX, api.pack, &text))
 TEXT_CALL(pack_idle_weights, canvas_pack_idle_weights(CTX, api.pack, &text))
+TEXT_CALL(pack_compare, canvas_pack_compare(CTX, api.pack, api.pack, &text))
 TEXT_CALL(pack_torch, canvas_pack_torch(CTX, api.pack, true, &text))
 TEXT_CALL(operator_describe, canvas_operator_describe(CTX, "gemm", &text))
 TEXT_CALL(program_count_json, canvas_program_count_json(CTX, api.program, &text))
@@ -96,6 +97,7 @@ VALUE_CALL(kernel_print, canvas_kernel_print(api.kernel))
 VALUE_CALL(kernel_dot, canvas_kernel_dot(api.kernel))
 VALUE_CALL(kernel_svg, canvas_kernel_svg(api.kernel))
 VALUE_CALL(pack_print, canvas_pack_print(api.pack))
+VALUE_CALL(pack_svg, canvas_pack_svg(api.pack))
 VALUE_CALL(program_print, canvas_program_print(api.program))
 VALUE_CALL(program_function, canvas_program_function(api.program))
 VALUE_CALL(network_print, canvas_network_print(api.network))
@@ -698,6 +700,8 @@ static const struct {
     CALL(pack_parse),
     CALL(pack_print),
     CALL(pack_hash),
+    CALL(pack_svg),
+    CALL(pack_compare),
     CALL(pack_part),
     CALL(pack_cost),
     CALL(pack_cost_json),

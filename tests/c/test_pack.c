@@ -382,6 +382,7 @@ static void hash_of_several_kernels(void **state) {
       {THIN("b") "bind " SIZES_OF("t") " x0=4\n" CONV("c") "bind " SIZES_OF("s"), true},
       {CONV("a") "bind " SIZES_OF("t") "\n" THIN("b") "bind " SIZES_OF("s") " x0=2", false},
       {CONV("a") "bind " SIZES_OF("s") "\nbind " SIZES_OF("t"), false},
+      {CONV("a") "bind " SIZES_OF("s") "\n" THIN("b") "bind " SIZES_OF("u") " x0=2", false},
       {CONV("a") "bind " SIZES_OF("s") "\nkeep " SIZES_OF("t"), false},
       {CONV("a") "bind " SIZES_OF("s") "\n" THIN("b") "bind " SIZES_OF("t") " x0=2\nkeep " SIZES_OF(
            "u"),
@@ -393,6 +394,156 @@ static void hash_of_several_kernels(void **state) {
   CHECK(hash_equal(hash_of(CONV("a") "bind " SIZES_OF("s") "\n" CONV("b") "bind " SIZES_OF("t")),
                    hash_of(CONV("b"))),
         "one kernel, written twice");
+}
+
+// Which kernels of a pack are equal: letters are different kernels, and the digit behind each is the
+// number of equal ones before it.
+static void equal_kernels_of_a_pack(void **state) {
+  static const char pack[] = "canvas 1\n" CONV("a") "bind " SIZES_OF("s") "\n" THIN(
+      "b") "bind " SIZES_OF("t") " x0=2\n" CONV("c") "bind " SIZES_OF("u") "\n" CONV(
+      "d") "bind " SIZES_OF("v") "\n" THIN("e") "bind " SIZES_OF("w") " x0=4\n";
+  static const struct {
+    int first, before;
+  } expected[] = {{0, 0}, {1, 0}, {0, 1}, {0, 2}, {1, 1}};
+  canvas_context ctx = {""};
+  struct pack *p;
+  CHECK_INT(pack_parse(&ctx, pack, sizeof pack - 1, &p), CANVAS_OK, ctx.message);
+  struct pack_kernel *kernels = pack_identify(p);
+  const struct pack *at = p;
+  for (int i = 0; i < 5; i++, at = at->next) {
+    CHECK_INT(kernels[i].first, expected[i].first, at->kernel->name);
+    CHECK_INT(kernels[i].before, expected[i].before, at->kernel->name);
+    CHECK(hash_equal(kernels[i].hash, kernel_hash(at->kernel, NULL)), at->kernel->name);
+    CHECK(kernels[i].decided, at->kernel->name);
+  }
+  mem_free(kernels);
+  pack_free(p);
+}
+
+// Kernels with two variables, written in two ways: x0 of one is x1 of the other.
+#define TWINS(first, second)                                                        \
+  "kernel twins\na = input\nb = fc a to=" first "\nc = relu b\nd = fc c to=" second \
+  "\ne = fc d to=C\nout e\n"
+#define THIN_S(sizes) THIN("b") "bind " SIZES_OF("s") sizes
+#define CONV_T        CONV("a") "bind " SIZES_OF("t")
+// Kernels whose variables could be swapped but for their values.
+#define PAIR(name)                                                              \
+  "kernel " name                                                                \
+  "\na = input\nb = fc a to=x0\nc = fc b to=C\nd = fc a to=x1\ne = fc d to=C\n" \
+  "f = add c e\nout f\n"
+
+// Packs that mean the same, and what makes others different.
+static void compared_packs(void **state) {
+  static const struct {
+    const char *left, *right, *difference;
+  } rows[] = {
+      {THIN_S(" x0=2") "\n" CONV_T, CONV_T "\n" THIN_S(" x0=2"), ""},
+      {THIN_S(" x0=2") "\nbind " SIZES_OF("t") " x0=4",
+       THIN("b") "bind " SIZES_OF("t") " x0=4\n" THIN("c") "bind " SIZES_OF("s") " x0=2", ""},
+      {THIN_S(" x0=2") "\n" CONV_T, THIN_S(" x0=3") "\n" CONV_T, "target 's' has different sizes"},
+      {THIN_S(" x0=2") "\n" CONV_T, CONV("a") "bind " SIZES_OF("s") "\nbind " SIZES_OF("t"),
+       "target 's' has different kernels"},
+      {THIN_S(" x0=2") "\nkeep " SIZES_OF("t"), THIN_S(" x0=2") "\n" CONV_T,
+       "target 't' is kept in only one of them"},
+      {THIN_S(" x0=2") "\n" CONV_T, THIN_S(" x0=2") "\nkeep " SIZES_OF("t"),
+       "target 't' is kept in only one of them"},
+      {THIN_S(" x0=2"), THIN_S(" x0=2") "\nkeep " SIZES_OF("t"),
+       "target 't' stands in only one of them"},
+      {THIN_S(" x0=2") "\nkeep " SIZES_OF("t"), THIN_S(" x0=2"),
+       "target 't' stands in only one of them"},
+      {THIN_S(" x0=2") "\nkeep t C=8 H=5 W=4", THIN_S(" x0=2") "\nkeep t C=8 H=4 W=5",
+       "target 't' has different sizes"},
+      {THIN_S(" x0=2") "\nkeep t C=8 H=5 W=4", THIN_S(" x0=2") "\nkeep t C=8 H=5 W=4 groups=2",
+       "target 't' has different sizes"},
+      {THIN_S(" x0=2") "\nkeep t C=8 H=5 W=4\nkeep u C=8 H=5 W=4",
+       THIN_S(" x0=2") "\nkeep u C=8 H=5 W=4\nkeep t C=8 H=5 W=4", ""},
+      {CONV("a") "bind s C=8 H=6 W=4 stride=2\n" CONV_T, CONV("a") "bind s C=8 H=6 W=4\n" CONV_T,
+       "target 's' has different sizes"},
+      {"kernel g\na = input\nb = group a by=G\nc = fc b to=C\nout c\nbind s C=8 H=5 W=4 G=2",
+       "kernel g\na = input\nb = group a by=G\nc = fc b to=C\nout c\nbind s C=8 H=5 W=4 G=4",
+       "target 's' has different sizes"},
+      {CONV("b") "norm batch\nbind " SIZES_OF("s"), CONV("b") "bind " SIZES_OF("s"), ""},
+      {TWINS("x0", "C") "norm batch\nbind " SIZES_OF("s") " x0=2",
+       TWINS("x0", "C") "bind " SIZES_OF("s") " x0=2", "target 's' has a norm in only one of them"},
+      {TWINS("x0", "x1") "bind " SIZES_OF("s") " x0=2 x1=3",
+       TWINS("x1", "x0") "bind " SIZES_OF("s") " x0=3 x1=2", ""},
+      {TWINS("x0", "x1") "bind " SIZES_OF("s") " x0=2 x1=3",
+       TWINS("x1", "x0") "bind " SIZES_OF("s") " x0=2 x1=3", "target 's' has different sizes"},
+      {PAIR("p") "bind " SIZES_OF("s") " x0=2 x1=3", PAIR("p") "bind " SIZES_OF("s") " x0=3 x1=2",
+       ""},
+      {PAIR("p") "bind " SIZES_OF("s") " x0=2 x1=3", PAIR("p") "bind " SIZES_OF("s") " x0=3 x1=3",
+       "target 's' has different sizes"},
+      {CONV("a"), CONV("b"), ""},
+      {CONV("a"), THIN("a"), "the kernels differ"},
+      {CONV("a"), CONV_T, "target 't' stands in only one of them"},
+  };
+  CHECK_ROWS (rows, row) {
+    for (int turned = 0; turned < 2; turned++) {
+      char text[2][2048];
+      canvas_context ctx = {""};
+      struct pack *p[2];
+      struct buf difference = {0};
+      snprintf(text[turned], sizeof *text, "canvas 1\n%s", row->left);
+      snprintf(text[!turned], sizeof *text, "canvas 1\n%s", row->right);
+      for (int i = 0; i < 2; i++)
+        CHECK_INT(pack_parse(&ctx, text[i], strlen(text[i]), &p[i]), CANVAS_OK, ctx.message);
+      CHECK_INT(pack_compare(&ctx, p[0], p[1], 0, &difference), CANVAS_OK, ctx.message);
+      CHECK_TEXT(difference.text ? difference.text : "", row->difference, row->right);
+      buf_free(&difference);
+      pack_free(p[0]);
+      pack_free(p[1]);
+    }
+  }
+}
+
+// Each value of a variable gives another hash, whatever order of nodes the colours lead to.
+static void hashes_at_sizes(void **state) {
+  enum { VALUES = 300 };
+  static struct hash hashes[VALUES];
+  struct kernel *k = kernel_of("canvas 1\n" THIN("thin"));
+  bool decided;
+  for (int i = 0; i < VALUES; i++) {
+    struct sizes sizes = {.value[SIZE_G] = 1, .value[SIZE_X0] = i + 1};
+    hashes[i] = kernel_hash_within(k, &sizes, 0, &decided);
+    CHECK(decided, "thin");
+    for (int j = 0; j < i; j++) CHECK(!hash_equal(hashes[i], hashes[j]), "another value");
+  }
+  kernel_free(k);
+}
+
+// A limit of one step leaves symmetric kernels undecided, unless something else differs.
+static void undecided_packs(void **state) {
+  static const char
+      symmetric[] =
+          "kernel p\na = input\nb = relu a\nc = fc b to=C\nd = fc b to=C\ne = add c d\nout e\n",
+      twin[] = "kernel q\na = input\nb = abs a\nc = fc b to=C\nd = fc b to=C\ne = add c d\nout e\n";
+  static const struct {
+    const char *left, *right, *message, *difference;
+  } rows[] = {
+      {"", "", "a kernel of 'p' is too symmetric to decide", ""},
+      {"bind s C=8 H=5 W=4", "bind s C=8 H=5 W=4", "a kernel of 's' is too symmetric to decide",
+       ""},
+      {"bind s C=8 H=5 W=4", "bind s C=8 H=5 W=4\nkeep t C=8 H=5 W=4", "",
+       "target 't' stands in only one of them"},
+  };
+  CHECK_ROWS (rows, row) {
+    char text[2][512];
+    canvas_context ctx = {""};
+    struct pack *p[2];
+    struct buf difference = {0};
+    snprintf(text[0], sizeof *text, "canvas 1\n%s%s", symmetric, row->left);
+    snprintf(text[1], sizeof *text, "canvas 1\n%s%s", twin, row->right);
+    for (int i = 0; i < 2; i++)
+      CHECK_INT(pack_parse(&ctx, text[i], strlen(text[i]), &p[i]), CANVAS_OK, ctx.message);
+    CHECK_INT(pack_compare(&ctx, p[0], p[1], 1, &difference),
+              *row->message ? CANVAS_NONE : CANVAS_OK, row->right);
+    CHECK_TEXT(ctx.message, row->message, row->right);
+    CHECK_TEXT(difference.text ? difference.text : "", row->difference, row->right);
+    CHECK_INT(pack_compare(&ctx, p[0], p[0], 1, &difference), CANVAS_OK, "itself");
+    buf_free(&difference);
+    pack_free(p[0]);
+    pack_free(p[1]);
+  }
 }
 
 static const struct {
@@ -588,7 +739,9 @@ static void hostile_sizes(void **state) {
 
 CHECK_MAIN(cmocka_unit_test(text), cmocka_unit_test(norm_lines), cmocka_unit_test(inner_weights),
            cmocka_unit_test(print_is_stable), cmocka_unit_test(several_kernels),
-           cmocka_unit_test(hash_of_several_kernels), cmocka_unit_test(at),
-           cmocka_unit_test(legality), cmocka_unit_test(published_cost), cmocka_unit_test(cost),
+           cmocka_unit_test(hash_of_several_kernels), cmocka_unit_test(equal_kernels_of_a_pack),
+           cmocka_unit_test(compared_packs), cmocka_unit_test(hashes_at_sizes),
+           cmocka_unit_test(undecided_packs), cmocka_unit_test(at), cmocka_unit_test(legality),
+           cmocka_unit_test(published_cost), cmocka_unit_test(cost),
            cmocka_unit_test(weights_add_up), cmocka_unit_test(rows_with_weights_have_their_shape),
            cmocka_unit_test(hostile_sizes))

@@ -99,22 +99,31 @@ static void check_edge(const char *svg, const char *path, const struct box *boxe
   check_on(svg, to, x, y, false);
 }
 
+/* The boxes and edges of these kernels, in this order. */
+static void check_kernels(const char *svg, const struct kernel *const *kernels, int count) {
+  struct box boxes[KERNEL_NODES_MAX], *own = boxes;
+  int all = read_boxes(svg, boxes);
+  check_boxes(svg, boxes, all);
+  const char *p = svg;
+  for (const struct kernel *const *k = kernels; k < kernels + count; own += (*k++)->count) {
+    p = strstr(p, "<g fill=\"none\"");
+    CHECK(p != NULL, svg);
+    for (int i = 0; i < (*k)->count; i++)
+      for (int j = 0; j < node_row(&(*k)->nodes[i])->arity; j++) {
+        p = strstr(p, "<path d=\"");
+        CHECK(p != NULL, svg);
+        p += strlen("<path d=\"");
+        check_edge(svg, p, boxes, all, &own[(*k)->nodes[i].in[j]], &own[i]);
+      }
+  }
+  CHECK_INT(all, own - boxes, svg);
+  CHECK(strstr(p, "<path") == NULL, svg);
+}
+
 static void check_picture(const struct kernel *k) {
-  struct box boxes[KERNEL_NODES_MAX];
   char *svg = draw(k), *again = draw(k);
   CHECK_TEXT(svg, again, k->name);
-  int count = read_boxes(svg, boxes);
-  CHECK_INT(count, k->count, svg);
-  check_boxes(svg, boxes, count);
-  const char *p = strstr(svg, "<g fill=\"none\"");
-  for (int i = 0; i < count; i++)
-    for (int j = 0; j < node_row(&k->nodes[i])->arity; j++) {
-      p = strstr(p, "<path d=\"");
-      CHECK(p != NULL, svg);
-      p += strlen("<path d=\"");
-      check_edge(svg, p, boxes, count, &boxes[k->nodes[i].in[j]], &boxes[i]);
-    }
-  CHECK(strstr(p, "<path") == NULL, svg);
+  check_kernels(svg, &k, 1);
   free(svg);
   free(again);
 }
@@ -231,6 +240,69 @@ static void boxes_say_it(void **state) {
   }
 }
 
+#define AT(name) name " Cin=8 Cout=8 KH=3 KW=3 H=5 W=4 stride=1"
+
+/* Of several kernels, each different one stands once, with all its targets; kept targets are a
+ * line. The description is the text of the pack. */
+static void kernels_of_a_pack(void **state) {
+  static const char text[] =
+      "canvas 1\nkernel conv\na = input\nb = unfold a over=H,W k=K\nc = fc b to=C\nout c\n"
+      "bind " AT("s") "\nbind " AT("layer1.conv2") "\n"
+      "kernel wide\na = input\nb = relu a\nc = abs a\nd = add b c\ne = fc d to=C\nout e\n"
+      "bind " AT("t") "\n"
+      "kernel again\nx = input\ny = unfold x over=H,W k=K\nz = fc y to=C\nout z\n"
+      "bind " AT("u") "\n"
+      "keep " AT("v") "\nkeep " AT("w") "\n";
+  static const char *const lines[] = {">kernel conv: s, layer1.conv2, u</text>",
+                                      ">kernel wide: t</text>", ">keep: v, w</text>",
+                                      "<title>2 kernels of 4 targets, 2 kept</title>\n<desc>\n"};
+  struct pack *p;
+  struct buf out = {0}, printed = {0};
+  CHECK_INT(pack_parse(&ctx, text, strlen(text), &p), CANVAS_OK, ctx.message);
+  spell_pack_svg(p, &out);
+  pack_print(p, &printed);
+  check_kernels(out.text, (const struct kernel *const[]){p->kernel, p->next->kernel}, 2);
+  CHECK_ROWS (lines, line) CHECK(strstr(out.text, *line) != NULL, out.text);
+  CHECK(strstr(out.text, printed.text) != NULL, out.text);
+  CHECK(strstr(out.text, ">kernel again") == NULL, out.text);
+  buf_free(&out);
+  buf_free(&printed);
+  pack_free(p);
+}
+
+/* Many targets stand in several lines above their kernel. A line is as wide as the picture at most,
+ * also where it holds one long name. */
+static void many_targets(void **state) {
+  enum { TARGETS = 300 };
+  struct buf text = {0}, out = {0};
+  struct pack *p;
+  struct box boxes[KERNEL_NODES_MAX];
+  int x, y, last = 0, width, height, lines = 0, names = 0;
+  buf_puts(&text, "canvas 1\nkernel k\na = input\nout a\n");
+  for (int i = 0; i < TARGETS; i++)
+    buf_printf(&text, "bind t%d%s C=8 H=5 W=4\n", i, i == 7 ? "_of_a_name_that_is_long" : "");
+  buf_puts(&text, "keep kept C=8 H=5 W=4\n");
+  CHECK_INT(pack_parse(&ctx, text.text, text.length, &p), CANVAS_OK, ctx.message);
+  spell_pack_svg(p, &out);
+  check_kernels(out.text, (const struct kernel *const[]){p->kernel}, 1);
+  read_boxes(out.text, boxes);
+  CHECK_INT(sscanf(strstr(out.text, "viewBox"), "viewBox=\"0 0 %d %d\"", &width, &height), 2, "");
+  const char *line = strstr(out.text, "</defs>");
+  while ((line = strstr(line, "<text x=\"12\""))) {
+    CHECK_INT(sscanf(line, "<text x=\"%d\" y=\"%d\">", &x, &y), 2, line);
+    CHECK(y > last && y < height, line);
+    last = y;
+    lines++;
+    for (; *line != '\n'; line++) names += *line == ',';
+  }
+  CHECK(lines > 10 && width < 700, out.text);
+  CHECK_INT(names, TARGETS - 1, out.text);
+  CHECK(last > boxes[1].y + boxes[1].height, "the kept targets stand below");
+  buf_free(&out);
+  buf_free(&text);
+  pack_free(p);
+}
+
 /* Every primitive has a family with a colour: two families do not look the same but for the ends. */
 static void families_have_colours(void **state) {
   struct kernel *k = parse(
@@ -254,4 +326,5 @@ static void families_have_colours(void **state) {
 
 CHECK_MAIN(cmocka_unit_test(every_shape), cmocka_unit_test(the_largest),
            cmocka_unit_test(what_the_sampler_draws), cmocka_unit_test(chains_are_straight),
-           cmocka_unit_test(boxes_say_it), cmocka_unit_test(families_have_colours))
+           cmocka_unit_test(boxes_say_it), cmocka_unit_test(kernels_of_a_pack),
+           cmocka_unit_test(many_targets), cmocka_unit_test(families_have_colours))

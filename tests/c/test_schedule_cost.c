@@ -92,6 +92,12 @@ static double predicted(const struct program *p, const char *text) {
   "canvas 1\nprogram few\nin A f32 [i:64, k:256]\nin B f32 [k:256, j:" j "]\nP[i:64, j:" j \
   "] = A[i, k] * B[k, j] // sum k:256\nout P\n"
 
+#define GATHER(most, index)                                                      \
+  "canvas 1\nprogram gather\nin X f32 [h:65536, c:16]\nin D i32 [k:64] 0.." most \
+  "\n"                                                                           \
+  "Y[p:4096, c:16] = X[p+" index ", c] // sum k:64\nout Y\n"
+#define GATHER_LOOPS "p, k, c:vec => @Y = p, c // k\n"
+
 /* Times as slow as the first is the second, of another program where there is one. */
 static const struct {
   const char *what, *program, *fast, *other, *slow;
@@ -134,6 +140,10 @@ static const struct {
      "i, k, j:16:mask:vec => @P = i, j // k\n", 0.8, 1.6},
     {"beyond the first cache", STREAM("4"), "r, i, j:vec => @Y = r, j // i\n", STREAM("128"),
      "r, i, j:vec => @Y = r, j // i\n", 36, 100},
+    {"rows that data chooses from a few, and from all", GATHER("4", "D[k]"), GATHER_LOOPS,
+     GATHER("61441", "D[k]"), GATHER_LOOPS, 4, 100},
+    {"rows by a remainder of data", GATHER("4", "D[k]"), GATHER_LOOPS, GATHER("61441", "D[k]/16%4"),
+     GATHER_LOOPS, 0.9, 2},
     {"every other line, and then the rest", TWO_LINES, "i, c:vec => @Y = i, c\n", NULL,
      "c_o, i, c:16:vec => @Y = i, {c_o, c}/c\n", 1.6, 2.4},
 };

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "check.h"
+#include "run/child.h"
 #include "spell/spell.h"
 
 static struct pack *parse(const char *nodes, const char *bind) {
@@ -295,6 +296,48 @@ static void deterministic(void **state) {
   free(second);
 }
 
+/* `count` different kernels: every sequence of five maps is one. */
+static struct pack *many_kernels(int count) {
+  static const char *const maps[] = {"relu", "abs", "tanh", "exp", "gelu", "sqr"};
+  canvas_context ctx = {0};
+  struct buf text = {0};
+  struct pack *p;
+  buf_puts(&text, "canvas 1\n");
+  for (int i = 0; i < count; i++) {
+    buf_puts(&text, "kernel k\na = input\n");
+    for (int j = 0, rest = i; j < 5; j++, rest /= 6)
+      buf_printf(&text, "%c = %s %c\n", 'b' + j, maps[rest % 6], 'a' + j);
+    buf_printf(&text, "out f\nbind a_name_that_many_begin_with_%d C=8 H=5 W=4\n", i);
+  }
+  if (pack_parse(&ctx, text.text, text.length, &p) != CANVAS_OK) fail_msg("%s", ctx.message);
+  buf_free(&text);
+  return p;
+}
+
+/* Seconds of the processor per kernel for all that is done with a pack of `count` kernels. */
+static double seconds_per_kernel(int count) {
+  canvas_context ctx = {0};
+  double start = clock_processor();
+  struct pack *p = many_kernels(count);
+  struct buf module = {0}, picture = {0};
+  bool decided;
+  if (spell_torch(&ctx, p, NULL, true, &module) != CANVAS_OK) fail_msg("%s", ctx.message);
+  spell_pack_svg(p, &picture);
+  pack_hash(p, &decided);
+  CHECK_INT(pack_kernels(p), count, "kernels");
+  buf_free(&module);
+  buf_free(&picture);
+  pack_free(p);
+  return (clock_processor() - start) / count;
+}
+
+/* As many kernels as a pack may have take time in proportion to their number: 16 times as many took
+ * 10 times as long for each when the hashes of all were computed for each. */
+static void many_kernels_take_linear_time(void **state) {
+  double few = seconds_per_kernel(TARGETS_MAX / 16), many = seconds_per_kernel(TARGETS_MAX);
+  if (many > 4 * few) fail_msg("%g s for a kernel of many, %g s of few", many, few);
+}
+
 static void picture(void **state) {
   struct buf out = {0};
   struct pack *p = parse("b = fc a to=C;c = add a b;out c", "");
@@ -320,4 +363,5 @@ static void picture(void **state) {
 
 CHECK_MAIN(cmocka_unit_test(template_lines), cmocka_unit_test(module_lines),
            cmocka_unit_test(strided_module), cmocka_unit_test(without_weights),
-           cmocka_unit_test(deterministic), cmocka_unit_test(picture))
+           cmocka_unit_test(deterministic), cmocka_unit_test(many_kernels_take_linear_time),
+           cmocka_unit_test(picture))

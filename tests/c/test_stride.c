@@ -1,7 +1,9 @@
 // Kernels that take the stride themselves: text, shapes, what is refused, meaning against a direct
 // convolution, cost, weights that cannot matter, rewrites, children.
 #include "check.h"
+#include "sanitized.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "base/random.h"
@@ -170,18 +172,16 @@ static struct pack *bound(const struct kernel *k, const char *at) {
 
 struct run {
   struct program *p;
-  double *inputs[8];
+  double *inputs[KERNEL_NODES_MAX];
   double *y;
   int64_t count;
 };
 
-static struct run run_of(const char *body, const char *at) {
+static struct run run_at(const struct kernel *k, const struct binding *b) {
   struct run r = {0};
-  struct kernel *k = kernel_of(body);
-  struct pack *pack = bound(k, at);
   struct interpreter *in;
   struct random random;
-  CHECK_INT(lower_binding(&ctx, k, &pack->data[0], 1, &r.p), CANVAS_OK, ctx.message);
+  CHECK_INT(lower_binding(&ctx, k, b, 1, &r.p), CANVAS_OK, ctx.message);
   random_open(&random, 1, RANDOM_TEST, 0);
   for (int i = 0; i < r.p->inputs.count; i++) {
     int64_t n = program_elements(r.p, r.p->inputs.data[i]);
@@ -192,16 +192,23 @@ static struct run run_of(const char *body, const char *at) {
   r.count = program_elements(r.p, out);
   r.y = mem_alloc((size_t)r.count * sizeof(double));
   CHECK_INT(interpreter_new(&ctx, r.p, (const double *const *)r.inputs, NULL, &in), CANVAS_OK,
-            body);
+            k->name);
   CHECK_INT(interpreter_elements(in, out, r.count, NULL, r.y), CANVAS_OK, ctx.message);
   interpreter_free(in);
+  return r;
+}
+
+static struct run run_of(const char *body, const char *at) {
+  struct kernel *k = kernel_of(body);
+  struct pack *pack = bound(k, at);
+  struct run r = run_at(k, &pack->data[0]);
   pack_free(pack);
   kernel_free(k);
   return r;
 }
 
 static void run_free(struct run *r) {
-  for (int i = 0; i < 8; i++) mem_free(r->inputs[i]);
+  for (int i = 0; i < r->p->inputs.count; i++) mem_free(r->inputs[i]);
   mem_free(r->y);
   program_free(r->p);
 }
@@ -505,7 +512,38 @@ static void takes_the_stride(void **state) {
        "b = unfold a over=H,W k=K\nc = fc b to=C\nd = softmax c over=H,W scale=H*W\n"
        "s1 = subsample d over=H,W by=S\nout s1"},
       {"b = shift a over=H,W by=1\nc = fc b to=C\nout c",
-       "b = shift a over=H,W by=1\nc = fc b to=C\ns1 = subsample c over=H,W by=S\nout s1", NULL},
+       "b = shift a over=H,W by=1\ns1 = subsample b over=H,W by=S\nc = fc s1 to=C\nout c", NULL},
+      // weights that a path generates at each pixel, of those pixels alone that are left
+      {"b = fc a to=x0\nc = relu b\nd = fc c to=G*KH*KW\ne = group d by=G\n"
+       "f = unfold a over=H,W k=K\ng = group f by=G\nh = mul e g\ni = fold h mean over=KH,KW\n"
+       "out i",
+       "s1 = subsample a over=H,W by=S\nb = fc s1 to=x0\nc = relu b\nd = fc c to=G*KH*KW\n"
+       "e = group d by=G\nf = unfold a over=H,W k=K stride=S\ng = group f by=G\nh = mul e g\n"
+       "i = fold h mean over=KH,KW\nout i",
+       NULL},
+      // not before what sees more, nor where the whole image has another reader
+      {"b = fc a to=C\nc = softmax b over=W scale=W\nd = relu c\ne = unfold a over=H,W k=K\n"
+       "f = fc e to=C\ng = add d f\nout g",
+       "s1 = subsample a over=H by=S\nb = fc s1 to=C\nc = softmax b over=W scale=W\n"
+       "s2 = subsample c over=W by=S\nd = relu s2\ne = unfold a over=H,W k=K stride=S\n"
+       "f = fc e to=C\ng = add d f\nout g",
+       NULL},
+      {"b = fc a to=C\nc = unfold b over=H,W k=K\nd = fc c to=C\ne = add b d\nout e",
+       "b = fc a to=C\nc = unfold b over=H,W k=K stride=S\nd = fc c to=C\n"
+       "s1 = subsample b over=H,W by=S\ne = add s1 d\nout e",
+       NULL},
+      {"b = fc a to=C\nc = relu b\nd = unfold a over=H,W k=K\ne = fc d to=C\nf = add b e\n"
+       "g = mul c f\nout g",
+       "s1 = subsample a over=H,W by=S\nb = fc s1 to=C\nc = relu b\n"
+       "d = unfold a over=H,W k=K stride=S\ne = fc d to=C\nf = add b e\ng = mul c f\nout g",
+       NULL},
+      // both inputs of a binary node
+      {"b = shift a over=H,W by=1\nc = relu a\nd = mul b c\ne = unfold a over=H,W k=K\n"
+       "f = fc e to=C\ng = add d f\nout g",
+       "b = shift a over=H,W by=1\ns1 = subsample a over=H,W by=S\nc = relu s1\n"
+       "s2 = subsample b over=H,W by=S\nd = mul s2 c\ne = unfold a over=H,W k=K stride=S\n"
+       "f = fc e to=C\ng = add d f\nout g",
+       NULL},
       // [W, C] onto [C, H, W]: what a pixel meets depends on where it is
       {"b = fold a mean over=H\nc = fc b to=H\nd = mul c a\nout d",
        "kernel 't' cannot take the stride in a window: the sizes of node 'c' hold H or W, before "
@@ -630,6 +668,67 @@ static void keeps_each_pixel_of_the_stride(void **state) {
   }
 }
 
+// Whether a node of a kernel could be computed at the small size by a later subsample of it alone.
+static bool is_late(const struct kernel *k, int node) {
+  const struct node *n = &k->nodes[node];
+  unsigned over = n->attrs.over;
+  if (n->op != PRIMITIVE_SUBSAMPLE || n->in[0] == 0) return false;
+  const struct node *made = &k->nodes[n->in[0]];
+  for (int i = 1; i < k->count; i++)
+    for (int j = 0; j < node_row(&k->nodes[i])->arity; j++)
+      if (k->nodes[i].in[j] == n->in[0] && i != node) return false;
+  return node_row(made)->arity == 1 && !(made->attrs.over & over);
+}
+
+// Drawn kernels whose result is subsampled: the same values when that is done early, and no node
+// computes for a subsample alone.
+static void early_subsamples_keep_values(void **state) {
+  enum { DRAWS = SANITIZED ? 60 : 300 };
+  struct targets targets;
+  struct sample_options options;
+  struct sampler *s;
+  int earlier = 0, compared = 0;
+  CHECK_INT(targets_parse(&ctx, "8,6,4", 5, &targets), CANVAS_OK, ctx.message);
+  CHECK_INT(sample_options_parse(&ctx, "require=none primitives=4..10", 29, &options), CANVAS_OK,
+            ctx.message);
+  CHECK_INT(sampler_new(&ctx, &targets, &options, 1, &s), CANVAS_OK, ctx.message);
+  for (uint64_t i = 0; i < DRAWS; i++) {
+    struct kernel *k, *made[2], *early;
+    struct binding small;
+    struct sizes like = {{0}};
+    int64_t g;
+    if (sampler_draw(&ctx, s, i, &k, &g) != CANVAS_OK) continue;
+    like.value[SIZE_G] = g;
+    like.value[SIZE_KH] = like.value[SIZE_KW] = 3;
+    like.value[SIZE_S] = 2;
+    for (enum stride_mode mode = STRIDE_WINDOW; mode <= STRIDE_OUTPUT; mode++)
+      if (kernel_with_stride(&ctx, k, mode, &made[mode - STRIDE_WINDOW]) != CANVAS_OK)
+        made[mode - STRIDE_WINDOW] = NULL;
+    for (int j = 1; made[0] && j < made[0]->count; j++) CHECK(!is_late(made[0], j), k->name);
+    if (made[1]) {
+      early = kernel_subsample_early(made[1]);
+      CHECK_INT(kernel_verify(&ctx, early), CANVAS_OK, ctx.message);
+      earlier += !hash_equal(kernel_hash(early, NULL), kernel_hash(made[1], NULL));
+      CHECK(gain_small_binding(&ctx, made[1], &like, &small), ctx.message);
+      struct run plain = run_at(made[1], &small), r = run_at(early, &small);
+      CHECK_INT(r.count, plain.count, k->name);
+      for (int j = 0; j < r.count; j++)
+        if (!isnan(plain.y[j]))
+          CHECK_NEAR(r.y[j], plain.y[j], 1e-9 + 1e-12 * fabs(plain.y[j]), k->name);
+      run_free(&plain);
+      run_free(&r);
+      kernel_free(early);
+      compared++;
+    }
+    kernel_free(made[0]);
+    kernel_free(made[1]);
+    kernel_free(k);
+  }
+  CHECK(compared > DRAWS / 2 && earlier > compared / 4, "kernels");
+  sampler_free(s);
+  targets_free(&targets);
+}
+
 // -- rewrites and children --
 
 static void simplifies_within_a_stride(void **state) {
@@ -749,5 +848,6 @@ CHECK_MAIN(cmocka_unit_test(prints_what_it_parsed), cmocka_unit_test(leaves_out_
            cmocka_unit_test(says_that_there_is_no_room), cmocka_unit_test(reads_modes),
            cmocka_unit_test(is_the_same_without_a_stride),
            cmocka_unit_test(keeps_each_pixel_of_the_stride),
+           cmocka_unit_test(early_subsamples_keep_values),
            cmocka_unit_test(simplifies_within_a_stride),
            cmocka_unit_test(offers_leave_strides_alone), cmocka_unit_test(children_keep_strides))

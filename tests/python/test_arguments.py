@@ -135,6 +135,11 @@ TABLE = {
             "seed": NO_WHOLE + NEVER,
             "memory": NO_WHOLE + NEVER,
             "latency": NO_TEXT + NEVER,
+            "final_seeds": NO_WHOLE + NEVER,
+            "workers": NO_OPTION,
+            "out": NO_PATH,
+            "fresh": NO_SWITCH,
+            "progress": NO_TEXT + NEVER,
             "say": NO_FUNCTION,
         },
     ),
@@ -194,6 +199,7 @@ TABLE = {
         },
     ),
     "save": ({"pack": "PACK", "path": "p"}, {"pack": NO_PACK, "path": NO_PATH + NEVER}),
+    "restore_kept": ({"model": "NETWORK"}, {"model": NO_MODULE}),
     "search": (
         {"model": "resnet8", "data": "digits", "images": 1},  # never gets to its images
         {

@@ -13,6 +13,7 @@ from torch import nn
 
 from canvas.errors import CanvasError
 from canvas.nn.behaviour import record
+from canvas.nn.load_model import check_model
 from canvas.nn.network import Recipe, plan_network
 from canvas.options import read_options
 from canvas.runner.reach import check_budget
@@ -134,6 +135,51 @@ def test_what_cannot_be_trained_is_one_message(build, words):
     with pytest.raises(CanvasError, match=re.escape(words)) as caught:
         made(build)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("build", [Aux, Wide, Cut, Frozen, InPlace])
+def test_a_finished_network_is_checked_as_one_that_is_built(build):
+    with pytest.raises(CanvasError) as of_record:
+        made(build)
+    network = build().eval()
+    with pytest.raises(CanvasError) as caught:
+        check_model(network, "net", SHAPE, CLASSES)
+    assert str(caught.value) == str(of_record.value) and not network.training
+
+
+class Counting(Net):
+    """Replaces a buffer in training, and changes others in place."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("steps", torch.zeros(()))
+
+    def forward(self, x):
+        if self.training:
+            self.steps = self.steps + 1
+        return super().forward(x)
+
+
+def test_the_check_of_a_network_changes_nothing():
+    network = Counting()
+    network.body.eval()
+    modes = [module.training for module in network.modules()]
+    state = {name: value.clone() for name, value in network.state_dict().items()}
+    buffers, chance = dict(network.named_buffers()), torch.get_rng_state()
+    network.head.weight.grad = torch.ones_like(network.head.weight)
+    check_model(network, "net", SHAPE, CLASSES)
+    assert all(torch.equal(value, state[name]) for name, value in network.state_dict().items())
+    assert all(buffers[name] is buffer for name, buffer in network.named_buffers())
+    assert torch.equal(torch.get_rng_state(), chance)
+    assert [module.training for module in network.modules()] == modes
+    assert torch.equal(network.head.weight.grad, torch.ones_like(network.head.weight))
+    assert network.head.bias.grad is None
+
+
+def test_a_frozen_network_and_one_without_gradients_are_checked_forwards():
+    with torch.no_grad():
+        check_model(Net().requires_grad_(False), "net", SHAPE, CLASSES)
+        check_model(Net(), "net", SHAPE, CLASSES)
 
 
 def test_the_start_check_takes_a_training_step(tmp_path, monkeypatch):

@@ -165,6 +165,9 @@ def test_the_newest_row_of_the_newest_machine_counts(scratch: Path) -> None:
         "| all | 2 | 4.00 | 5.00 | 2.00 | 8.00 |",
         "| t: y, M | 1 | 1,234 | 1,234 | 1,234 | 1,234 |",
     ]
+    pairs = made("summary two / x | t + u > x @ M | t > x + y @ M")
+    names = [text.split(" | ")[0] for text in pairs[2:-2]]
+    assert names == ["| t: x, M", "| u: x, M", "| t: x, M", "| t: y, M"]
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ def test_the_table_of_functions_is_described(module: types.ModuleType, file: str
 
 
 def test_primitives_are_rows() -> None:
-    rows = json.loads(_testing.primitives())
+    rows = json.loads(_core.primitives())
     assert {"input", "fc", "fold mean", "group each"} <= {row["name"] for row in rows}
     keys = {"name", "family", "inputs", "attributes", "facts", "meaning"}
     assert all(set(row) == keys for row in rows)
@@ -422,7 +422,7 @@ def test_nothing_leaks() -> None:
         _core.torch_code(PACK)
         _core.lower(PACK, 0)
         _core.evaluate(PROGRAM, inputs)
-        _testing.primitives()
+        _core.primitives()
         for call, _ in BAD[1:5] + BAD[8:]:
             with pytest.raises(_core.Error):
                 call()

@@ -4,6 +4,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -214,6 +215,8 @@ def test_menu_sizes_every_operator_for_its_layer():
         for item in items:
             assert operator.fixed or item.pack.macs <= item.share * target.macs
             assert item.pack.targets == ["t"]
+            early = "stride=S" in item.pack.kernel or "subsample a " in item.pack.kernel
+            assert early == item.windowed
 
 
 def test_screening(teacher, recorded):
@@ -261,6 +264,40 @@ def test_proposals_keep_to_the_budget(teacher):
         assert drawn == (proposal.kind == MIX) or proposal.kind == MIX
         pack = proposal.pack(targets)
         assert {*pack.targets, *pack.kept} == {target.name for target in targets}
+    rows = [replace(row, loss=0.0) if row.sized is None else row for row in rows]
+    roomy = propose(rows, {"macs": 2 * limit}, drawn=True)
+    assert any(row.sized is None for proposal in roomy for row in proposal.rows)
+    for proposal in roomy:
+        kept = [row.layer for row in proposal.rows if row.sized is None]
+        assert sorted(proposal.pack(targets).kept) == sorted(kept)
+
+
+class Untrainable(Small):
+    """Right in evaluation; in training it raises, or answers something else."""
+
+    def __init__(self, how):
+        super().__init__()
+        self.how = how
+
+    def forward(self, x):
+        if self.training and self.how == "raises":
+            raise RuntimeError("this head is for inference alone")
+        answer = super().forward(x)
+        return (answer, answer) if self.training and self.how == "pair" else answer
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [("raises", "cannot be trained: this head is for inference alone"),
+     ("pair", "while it trains, not a tuple for 2")],
+)  # fmt: skip
+def test_fit_refuses_what_fails_in_training_only(network, data, how, words):
+    copy = Untrainable(how)
+    copy.load_state_dict(network.state_dict())
+    said = []
+    with pytest.raises(canvas.CanvasError, match=words) as caught:
+        canvas.fit(copy.eval(), data, say=said.append)
+    assert said == [] and "\n" not in str(caught.value)
 
 
 def test_fit_refuses_bad_input(network, data):

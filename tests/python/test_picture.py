@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from canvas import KernelPack, _core, _testing
+from canvas import KernelPack, _core
 
 ROOT = Path(__file__).resolve().parents[2]
 SVG = "{http://www.w3.org/2000/svg}"
@@ -48,9 +48,41 @@ def test_a_picture_is_read_back() -> None:
 def test_every_meaning_is_escaped() -> None:
     text = "canvas 1\nkernel k\na = input\nb = group a by=G\nc = exp b\nout c\n"
     meanings = [t.text for t in ElementTree.fromstring(_core.svg(text)).iter(f"{SVG}title")][1:]
-    rows = {row["name"]: row["meaning"] for row in json.loads(_testing.primitives())}
+    rows = {row["name"]: row["meaning"] for row in json.loads(_core.primitives())}
     assert meanings[2] == rows["exp"]
     assert "[X] -> [by, X/by]" in str(meanings[1])
+
+
+SEVERAL = """canvas 1
+kernel conv
+a = input
+b = unfold a over=H,W k=K
+c = fc b to=C
+out c
+bind s C=8 H=5 W=4
+kernel thin
+a = input
+b = fc a to=x0
+c = gelu b
+d = fc c to=C
+out d
+norm batch
+bind t C=8 H=5 W=4 x0=2
+keep u C=8 H=5 W=4
+"""
+
+
+def test_a_pack_of_several_kernels_is_one_picture() -> None:
+    pack = KernelPack(SEVERAL)
+    root = ElementTree.fromstring(pack.svg)
+    assert described(pack.svg) == "\n" + pack.text
+    assert KernelPack(described(pack.svg).strip() + "\n").svg == pack.svg
+    labels = [text.text for text in root.iter(f"{SVG}text")]
+    for line in ("kernel conv: s", "kernel thin: t", "keep: u", "out c", "out d"):
+        assert labels.count(line) == 1
+    assert len(root.findall(f".//{SVG}rect")) == 4 + 5
+    one = KernelPack("".join(SEVERAL.partition("kernel thin")[:1]) + "keep u C=8 H=5 W=4\n")
+    assert "kernel conv: s" in one.svg and "keep: u" in one.svg and "<rect" in one.svg
 
 
 def test_sizes_do_not_change_the_picture() -> None:

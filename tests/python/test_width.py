@@ -73,8 +73,8 @@ def without_shapes(kernel):
     return re.sub(r" +: .*", "", kernel)
 
 
-ARITY = {row["name"].split()[0]: row["inputs"] for row in json.loads(_testing.primitives())}
-COMMUTES = {row["name"] for row in json.loads(_testing.primitives()) if "commutes" in row["facts"]}
+ARITY = {row["name"].split()[0]: row["inputs"] for row in json.loads(_core.primitives())}
+COMMUTES = {row["name"] for row in json.loads(_core.primitives()) if "commutes" in row["facts"]}
 
 
 def check_identity(pack, rng):

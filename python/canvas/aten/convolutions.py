@@ -1,8 +1,8 @@
 """Convolutions of images of one to three axes, in both directions.
 
 A transposed one is written per place of the output: of the window it meets every stride-th element
-only, which a condition on a remainder says, as the operators have it: the default schedule splits
-the axes by it. Of a window that is no longer than the stride it meets one element, or none.
+only, by a condition on a remainder, as in the operators: the default schedule splits the axes by
+it. Of a window that is no longer than the stride it meets one element, or none.
 """
 
 from __future__ import annotations

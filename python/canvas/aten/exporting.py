@@ -187,7 +187,7 @@ class _Untold(Exception):
 
 @contextlib.contextmanager
 def _marks_of_this_thread() -> Iterator[None]:
-    """While one thread exports, all of them are told so, and one that runs what Dynamo compiled
+    """While one thread exports, a flag of all threads is set, and one that runs Dynamo's code
     marks it in a dictionary that the export replaces: KeyError('custom').
     """
     annotate, own = getattr(fx_traceback, "annotate", None), threading.get_ident()

@@ -120,7 +120,7 @@ def _targets(x: Value, size: Any, scales: Any, count: int) -> list[int]:
 
 
 def nearest(w: Writer, x: Any, size: Any, scales: Any = None, *, count: int) -> Any:
-    """PyTorch's own answer on 0, 1, 2, ... says which element is the nearest."""
+    """PyTorch's own result for 0, 1, 2, ... shows which element is the nearest."""
     x = w.value(x)
     out = _targets(x, size, scales, count)
     shape = (*x.shape[: x.rank - count], *out)

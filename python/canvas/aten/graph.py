@@ -351,7 +351,7 @@ def _check_shapes(node: Node, result: Any) -> None:
 
 
 def _as_bools(node: Node, result: Any) -> Any:
-    """PyTorch says which results are bools: a bool that is written into floats is one of them."""
+    """PyTorch's types show which results are bools, also a bool that is written into floats."""
     results = result if isinstance(result, list) else [result]
     typed = [
         replace(value, boolean=fake.dtype == torch.bool)

@@ -43,7 +43,7 @@ def _is_fresh(node: Node) -> bool:
 
 
 def _same_without(node: Node) -> torch._ops.OpOverload | None:
-    """The operator that answers what this one leaves in its first argument; None where there is
+    """The operator that returns what this one leaves in its first argument; None where there is
     no row for it.
     """
     target = node.target

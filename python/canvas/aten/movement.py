@@ -39,7 +39,7 @@ def view(w: Writer, x: Any, shape: Sequence[int]) -> Any:
 
 def view_indices(old: Shape, new: Shape) -> list[str]:
     """The indices of the old shape for the axes of the new one. Axes are taken together only as
-    far as their sizes ask for it: [2, 3, 4] as [2, 12] leaves the first alone.
+    far as their sizes need it: [2, 3, 4] as [2, 12] leaves the first alone.
     """
     names, answer = axes(len(new)), []
     first, at = 0, 0

@@ -3,7 +3,7 @@ other tensors into the modules that it exports, while other threads may call the
 
 Attributes that are modules of the model, lists of them or methods of them become those of the
 copy.  What code reaches in other ways, as a function that was made where the model is known, is
-the model's own: `escaped` says so afterwards.
+the model's own: `escaped` finds that afterwards.
 """
 
 from __future__ import annotations

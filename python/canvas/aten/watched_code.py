@@ -52,7 +52,7 @@ class WatchedCode(TorchFunctionMode):
         return function(*args, **named)
 
     def reason(self, error: Exception) -> str:
-        """Why an export failed with this error, as far as what was called says so; else ""."""
+        """Why an export failed with this error, if what was called shows it; else ""."""
         if any(words in str(error) for words in OF_DATA):
             return DATA
         if "expected compiled_fn to be GraphModule" in str(error):

@@ -68,7 +68,7 @@ def main(words: Sequence[str] | None = None) -> int:
         if given.from_ < 0:
             raise CanvasError(f"--from_ is a number from 0 up, not {given.from_}")
         if given.log and not given.test:
-            save_configs(given.log, [])  # that it cannot be written is told before the search
+            save_configs(given.log, [])  # fails before the search if it cannot be written
         configs = load_configs(given.test) if given.test else {}
         for task in chosen(given):
             print(told(task, given, configs), flush=True)

@@ -207,7 +207,7 @@ def _inlined(program: str) -> tuple[str, str]:
 
 
 def _inlined_as(program: str, config: Config) -> str:
-    """As the graph's config says: a 1 for each stage that goes into its readers."""
+    """The graph's config: a 1 for each stage that is inlined into its consumers."""
     flags: Sequence[Any] = config.graph_config.get("inline") or []
     flags = flags[0] if flags and isinstance(flags[0], (list, tuple)) else flags
     names = [name for name in template.stage_names(program) if _can_inline(program, name)]

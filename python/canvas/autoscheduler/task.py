@@ -17,7 +17,7 @@ from ..te.write_program import tensors
 
 
 class Task:
-    """`func(*args)` answers ([output operations], [all tensors, inputs first])."""
+    """`func(*args)` returns ([output operations], [all tensors, inputs first])."""
 
     def __init__(
         self,

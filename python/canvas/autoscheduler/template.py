@@ -5,8 +5,8 @@
     one step; in it the reductions between the levels of space; the innermost vectorized, the
     last two levels unrolled
 
-A stage without a reduction has no cache of its own.  Where a loop cannot be vectors or unrolled
-(the check of schedules says so), it stays a plain one.
+A stage without a reduction has no cache of its own.  A loop that cannot be vectors or
+unrolled by the check of schedules stays as it is.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class MeasureErrorNo(enum.IntEnum):
     UNKNOWN_ERROR = 8
 
 
-BATCH = 20  # candidates that are compiled as one file, unless said otherwise
+BATCH = 20  # candidates that are compiled as one file by default
 
 # The verdicts on candidates.
 _KINDS = {

@@ -74,7 +74,7 @@ def conv2d_nchwc_x86(
     out_layout: str = "NCHWc",
     out_dtype: str = "float32",
 ) -> Any:
-    """Loops as of E1 and E2 (docs/schedule.md): knob `unroll_kw` says which."""
+    """Loops as of E1 or E2 (docs/schedule.md), chosen by the knob `unroll_kw`."""
     if not layout.startswith("NCHW") or not out_layout.startswith("NCHW"):
         raise mistake(f"conv2d_NCHWc: layouts are NCHWc, not {layout} and {out_layout}")
     conv = conv2d_NCHWc(data, kernel, strides, padding, dilation, out_dtype)

@@ -38,7 +38,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def facts() -> dict[str, str]:
-    """{name: value}, each in one line; a missing part says so."""
+    """{name: value}, each in one line; a missing part is named as missing."""
     here = machine()
     return {
         "canvas": _core.version(),

@@ -1,5 +1,5 @@
 """What a shell offers when the user presses TAB in a subcommand written in Python;
-cli/cmd_completion.c holds the scripts that ask, and answers for every other subcommand.
+cli/cmd_completion.c holds the scripts and completes every other subcommand.
 """
 
 from __future__ import annotations

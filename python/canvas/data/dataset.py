@@ -26,11 +26,11 @@ class Data:
     """Images and labels of three splits.
 
     Each split is (images [N, C, H, W] float32, labels [N] int64 in 0..classes-1).  `checksum` is
-    the sha256 of all of it, `description` says what it is.  `mean` and `deviation` say by what
-    each channel was normalised (() = not at all), `augmentation` what a training does to its
-    batches, and `synthetic` that no image was ever taken of anything.  `test_groups` says which
-    test images show the same thing, such as placements of one scan: a number for each image, equal
-    within a group (() = every image is a group of its own).
+    the sha256 of all of it, `description` a text for people.  `mean` and `deviation` normalised
+    each channel (() = not normalised), `augmentation` is what a training does to its batches, and
+    `synthetic` means that no image was ever taken of anything.  `test_groups` marks test images of
+    the same thing, such as placements of one scan, by a number for each image, equal within a
+    group (() = every image is a group of its own).
     """
 
     name: str

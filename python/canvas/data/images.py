@@ -1,13 +1,13 @@
 """The steps that all readers of images share, in the order in which a reader takes them.
 
-    Requested       what the user asked for; None stands for the reader's habit
+    Requested       the options of the user; None stands for the reader's default
     split           which image goes into which split, at most so many of them
     check_memory    reject what this machine could not hold, before anything is decoded
     finish          0..255 -> 0..1 -> normalised, and the Data with what a training does to it
 
-Photographs are normalised, flipped and shifted by an eighth of their side unless the user says
-otherwise; everything else is taken as it is.  Which image is in which split follows from one fixed
-seed: the splits are part of the task and do not change with the seed of a search.
+Photographs are normalised, flipped and shifted by an eighth of their side unless options differ;
+everything else is taken as it is.  Which image is in which split follows from one fixed seed: the
+splits are part of the task and do not change with the seed of a search.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ PIXELS = 3 * SIDE * SIDE
 
 @dataclass(frozen=True)
 class Form:
-    """How one of the two is laid out; `files` says how many records each file has."""
+    """How one of the two is laid out; `files`: how many records each file has."""
 
     title: str
     archive: str

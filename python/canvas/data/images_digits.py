@@ -16,12 +16,12 @@ scan over them at a random place; each scan is placed several times:
     |  ##        ##  |
     +----------------+
 
-Scans are split 60/20/20 % into train, validation and test, by class, before anything is pasted,
-so that no scan (and no fragment of one) is in two splits.  Everything follows from one seed.
-Which test images are placements of one scan is told (`test_groups`): they are no independent
+Scans are split 60/20/20 % into train, validation and test, by class, before anything is pasted, so
+that no scan (and no fragment of one) is in two splits.  Everything follows from one seed.
+`test_groups` marks the test images that are placements of one scan: they are no independent
 observations.  A test scan has more of them, so that where it lies matters less for its score.
-Plain digits cannot tell a kernel from nothing: networks without any spatial mixing come within
-two points of the convolution there.  Neither is ever mirrored: that would be no digit.
+Plain digits do not show whether a kernel does anything: networks without any spatial mixing come
+within two points of the convolution there.  Neither is ever mirrored: that would be no digit.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@
 
 What is missing is cut from train: a tenth for validation, a fifth for test.  Classes are the names
 of the folders of train, sorted.  Files are listed first and only those chosen are decoded: turned
-as their camera says, converted to RGB, the shorter side scaled to the image size, the middle cut
-out.  The size is that of the first training image, but 64 at most, unless the user names one.
+as their camera recorded, converted to RGB, the shorter side scaled to the image size, the middle
+cut out.  The size is that of the first training image, but 64 at most, unless the user names one.
 
 Links to folders are followed, each folder once for a class.  The description counts what is not
 read: other files, hidden ones, broken links, links in a circle, folders that were read before.
@@ -161,7 +161,7 @@ def _images(top: Path, left: Left) -> list[str]:
                 if kind is FOLDER:
                     (links if entry.is_symlink() else folders).append(entry.path)
                 elif kind in (OTHER, BROKEN) and entry.name.lower().endswith(ENDINGS):
-                    found.append(entry.path)  # where it cannot be read, decoding says why
+                    found.append(entry.path)  # decoding reports why one cannot be read
                 else:
                     left[kind] += 1
     return sorted(found)

@@ -43,7 +43,7 @@ def data_from(
     Without `test` a fifth of `train` becomes that, without `validation` a tenth of what is left.
     `name` stands in the study and in tables.  `classes` is the number of classes (default: the
     largest label plus one); each must have a training image.  `images`, `normalize`, `flip` and
-    `crop` are those of `load_data`, off unless asked for.  Raises CanvasError with one message
+    `crop` are those of `load_data`, off by default.  Raises CanvasError with one message
     for what is no image, no label or no dataset.
     """
     requested = Requested(images=images, normalize=normalize, flip=flip, crop=crop)

@@ -1,4 +1,4 @@
-"""Made-up images that cannot be told apart without looking at neighbours.
+"""Made-up images whose classes differ only in how neighbouring pixels lie.
 
 A class is a direction: of 10, 18 degrees apart.  An image is stripes in that direction of random
 wavelength and phase, in noise:
@@ -7,10 +7,10 @@ wavelength and phase, in noise:
 
 Then each pixel is replaced by its rank within the image.  So every image has exactly the same grey
 values, each exactly once, and only their places differ: a network that looks at single pixels and
-averages answers the same for all images, and cannot do better than chance.  Measured: three epochs
-of one convolution and the mean over all pixels give 10 % with a 1x1 window, 56 % with 3x3, 83 %
-with 5x5 and 90 % with 7x7.  (resnet8 still pools, and keeps its first 3x3, where all its other
-convolutions become 1x1: six epochs give 60 % instead of 86 %.)
+averages has the same output for all images, and cannot do better than chance.  Measured: three
+epochs of one convolution and the mean over all pixels give 10 % with a 1x1 window, 56 % with 3x3,
+83 % with 5x5 and 90 % with 7x7.  (resnet8 still pools, and keeps its first 3x3, where all its
+other convolutions become 1x1: six epochs give 60 % instead of 86 %.)
 
 The images are grey in three equal channels, because networks expect three.  They say nothing about
 photographs, and whoever reports a number on them must say `synthetic`.

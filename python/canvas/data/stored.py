@@ -5,7 +5,7 @@
           /facts.json           what the images are, sha256 of each array
 
 Pages of a mapped file are shared by all processes that read them.  The facts are written last, and
-their own sha256, the seal, is what a training is told: an array that is damaged, exchanged or only
+their own sha256, the seal, is passed to a training: an array that is damaged, exchanged or only
 half written does not fit it.  A process computes the sha256 of an array once, and again only after
 its file has changed.  To read a mapped file that was cut off meanwhile ends a process by SIGBUS:
 only trainings map files, and who runs them asks `check` what the reason was.
@@ -149,7 +149,7 @@ def check(folder: Path, seal: str) -> None:
 
 class Mapped:
     """The images in `folder` with the seal `seal`, as a training takes them: `train`,
-    `validation` and `test` are checked and mapped when they are first asked for.
+    `validation` and `test` are checked and mapped at their first use.
 
     Raises Exchanged where the seal is another, CanvasError where something cannot be read.
     """

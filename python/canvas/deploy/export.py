@@ -54,7 +54,7 @@ WEIGHTS = "weights.safetensors"
 
 @dataclass(frozen=True)
 class Product:
-    """What is exported: the network, on weights that were trained (`facts` says how) or fresh."""
+    """What is exported: the network, on trained (`facts`: how) or fresh weights."""
 
     name: str
     pack: str | None

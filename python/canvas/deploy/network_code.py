@@ -1,6 +1,6 @@
 """network.py of an export: the source of a whole network, put together from source.
 
-    kernel     what the core answers to the pack
+    kernel     the PyTorch code that the core writes for the pack
     network    a built-in one: its definitions, cut out of built_in.py; your own: an import
     the rest   the templates below
 
@@ -81,8 +81,8 @@ FOLDED = '''def load(path, fold=True):
 def network_code(
     title: str, recipe: Recipe, pack: str | None, network: nn.Module, images: Mapping[str, Any]
 ) -> str:
-    """The source of `network`, which `recipe` and `pack` built; `title` says what it is, `images`
-    (setting.about) what it takes.
+    """The source of `network`, which `recipe` and `pack` built; `title` names it, `images`
+    (setting.about) describe its input.
     """
     kernel = "" if pack is None else _core.torch_code(pack)
     known = recipe.model in built_in.BUILT_IN

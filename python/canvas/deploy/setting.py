@@ -29,6 +29,7 @@ from ..nn.network import Recipe
 from ..nn.pack import KernelPack, load
 from ..options import BY_NAME, Option, json_object, read_option
 from ..reporting.report import find_folder
+from ..stored_options import FIT, command_of
 from ..study import FILE, Candidate, Study
 from ..training import checkpoint
 from ..training.train_options import IMAGES, NETWORK
@@ -107,6 +108,11 @@ def _of_study(folder: Path, word: str) -> Choice:
     with Study.read(folder) as study:
         rows = study.select(name=name)
         options = study.options()
+    if command_of(options) == FIT:
+        raise CanvasError(
+            f"the study in '{folder}' is of a fit: name the folder of a budget, such as "
+            f"'{folder / 'budget-1'}', and its weights with --weights"
+        )
     if not rows:
         raise CanvasError(
             f"the study in '{folder}' has no candidate '{word}'; canvas trials {folder} lists them"
@@ -135,7 +141,7 @@ def _figures(row: Candidate, options: Mapping[str, Any]) -> dict[str, float]:
 
 
 def training_facts(path: Path) -> dict[str, Any]:
-    """What the checkpoint of a training says of it, checked: name, pack, options, figures of the
+    """The checked facts in the checkpoint of a training: name, pack, options, figures of the
     study, images, history, versions.
     """
     facts = checkpoint.read_facts(path)

@@ -222,7 +222,7 @@ class Run:
         )
 
     def how_to_go_on(self) -> str:
-        """What an interrupted training says; a checkpoint may be one epoch behind us."""
+        """The message of an interrupted training; a checkpoint may be one epoch behind us."""
         path = self.folder / STATE
         if not path.exists():
             return "stopped before the first epoch was over: nothing is kept"
@@ -272,7 +272,7 @@ class Run:
         self._publish()
 
     def _difference(self, facts: Mapping[str, Any]) -> str:
-        """What another training than this one was asked for, in words; "" for the same."""
+        """How the training in the checkpoint differs from this one, in words; "" for the same."""
         difference = changed(facts["options"], self.options, TRAIN_OPTIONS)
         if not difference and facts["pack"] != self.facts["pack"]:
             difference = f"{self.facts['name']} instead of {facts['name']}"

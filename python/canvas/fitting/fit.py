@@ -176,7 +176,7 @@ def fit(
     given = {
         "model": type(network).__name__,
         "data": images.name,
-        "budget": budget if isinstance(budget, str) else list(budget),
+        "budget": [] if budget is None else budget,
         "policy": policy,
         "draws": draws,
         "epochs": epochs,

@@ -53,7 +53,8 @@ def teacher_of(options: dict[str, Any], images: Data, folder: Path, display: Dis
     if options["weights"] is not None:
         return load_weights(network, options["weights"])
     epochs = options["teacher_epochs"]
-    facts = {"recipe": recipe.to_json(), "epochs": epochs, "images": images.checksum}
+    words = {**recipe.to_json(), "shape": list(recipe.shape)}  # as JSON has it
+    facts = {"recipe": words, "epochs": epochs, "images": images.checksum}
     kept = Kept(folder / TEACHER, facts)
     training = Training(network, images, epochs, options["seed"])
     kept.restore(training, epochs + 1)

@@ -81,7 +81,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Tuned:
-    """What a child tells of a network that it has tuned; `why` says why there is no accuracy."""
+    """What a child reports of a network that it tuned; `why`: the reason for no accuracy."""
 
     accuracy: float = 0.0
     divergence: float = math.inf

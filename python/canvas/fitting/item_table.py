@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 
 import torch
@@ -22,6 +23,7 @@ from ..training.layer_fit import fit_module, take_scale
 from .choice import Item
 from .forks import run_forked
 from .menu import KEEP, Sized
+from .take_over import start_from
 from .teacher import Fitted, Teacher
 from .weight_files import fitted_to_bytes
 
@@ -70,7 +72,13 @@ def kept_rows(teacher: Teacher, timed: bool) -> list[Row]:
 
 
 def fit_item(
-    teacher: Teacher, data: LayerData, sized: Sized, steps: int, seed: int, timed: bool
+    teacher: Teacher,
+    data: LayerData,
+    sized: Sized,
+    steps: int,
+    seed: int,
+    timed: bool,
+    take_over: bool = True,
 ) -> Row:
     """Fit, score and time one item.  A failure is a row with infinite loss."""
     cost = sized.pack.cost
@@ -78,7 +86,7 @@ def fit_item(
         sized, sized.layer, steps, 1.0, math.inf, math.inf, int(cost["macs"]), int(cost["params"])
     )
     try:
-        fitted, error = fit_operator(data, sized, steps, seed)
+        fitted, error = fit_operator(data, sized, steps, seed, take_over)
         row = replace(row, error=error, fitted=fitted)
         seconds = seconds_of(_core.lower(sized.pack.text, 0, 1)) if timed else math.nan
         loss = teacher.loss_of(sized.layer, fitted)
@@ -87,21 +95,24 @@ def fit_item(
         return replace(row, why=one_line(error))
 
 
-def fit_operator(data: LayerData, sized: Sized, steps: int, seed: int) -> tuple[Fitted, float]:
+def fit_operator(
+    data: LayerData, sized: Sized, steps: int, seed: int, take_over: bool = True
+) -> tuple[Fitted, float]:
     """The operator after `steps` steps at its layer, and its error on recorded images that the fit
-    did not see.
+    did not see.  With `take_over`, weights that enter linearly start from the layer's.
     """
     target = sized.pack.targets[0]
     torch.manual_seed(seed)
     module = sized.pack.module(sized.pack.module.BINDINGS[0]["cin"], target=target)
-    error, match = fit_module(module, data, steps, seed)
+    start = partial(start_from, seed=seed) if take_over else None
+    error, match = fit_module(module, data, steps, seed, start)
     return Fitted(module.eval(), take_scale(module, match)), error
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a child tells of an item: the figures of its Row, its weights as a file, the processor
-    seconds that it took.
+    """What a child reports of an item: the figures of its Row, its weights as a file, and the
+    processor seconds that it took.
     """
 
     error: float
@@ -113,10 +124,16 @@ class Outcome:
 
 
 def outcome_of(
-    teacher: Teacher, data: LayerData, sized: Sized, steps: int, seed: int, timed: bool
+    teacher: Teacher,
+    data: LayerData,
+    sized: Sized,
+    steps: int,
+    seed: int,
+    timed: bool,
+    take_over: bool = True,
 ) -> Outcome:
     begun = time.process_time()
-    row = fit_item(teacher, data, sized, steps, seed, timed)
+    row = fit_item(teacher, data, sized, steps, seed, timed, take_over)
     weights = b"" if row.fitted is None else fitted_to_bytes(row.fitted)
     return Outcome(row.error, row.loss, row.seconds, row.why, weights, time.process_time() - begun)
 
@@ -139,13 +156,14 @@ def fill(
     until: tuple[float, float] = (math.inf, math.inf),
     known: Mapping[Key, Row] = MappingProxyType({}),
     tell: Callable[[Row, Outcome], Row] = lambda row, outcome: row,
+    take_over: bool = True,
 ) -> list[Row]:
     """The table of a menu: every item for SHORT steps, the better half of each layer for LONG
     ones; of both the better row.  At the two moments `until` (time.monotonic) these end with the
     rows that are there.
 
     `known` are rows of an earlier run; `tell` hears of every other one, keeps its weights, and
-    gives the row that stands for it.
+    gives the row that stands for it.  `take_over` as in `fit_operator`.
     """
     rows: dict[tuple[str, str], Row] = {}
     for steps, end in zip((SHORT, LONG), until, strict=True):
@@ -158,7 +176,7 @@ def fill(
                 asked.append(sized)
 
         def job(sized: Sized, steps: int = steps) -> Outcome:
-            return outcome_of(teacher, data[sized.layer], sized, steps, seed, timed)
+            return outcome_of(teacher, data[sized.layer], sized, steps, seed, timed, take_over)
 
         for at, outcome in run_forked(job, asked, workers, end, lost):
             cost = asked[at].pack.cost

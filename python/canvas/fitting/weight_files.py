@@ -47,7 +47,7 @@ def store(folder: Path, data: bytes) -> str:
 
 
 def fetch(folder: Path, digest: str) -> dict[str, Tensor] | None:
-    """The tensors of a file; None where it is missing or is not what its name says."""
+    """The tensors of a file; None where it is missing or does not fit its name."""
     if not digest:
         return None
     try:

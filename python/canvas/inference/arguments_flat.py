@@ -64,7 +64,7 @@ class FlatArguments:
                 wanted.check(name, value)
 
     def _arranged(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Given:
-        """By position and by name as in the example, where the model's signature says how."""
+        """By position and by name as in the example, by the model's signature if it has one."""
         try:
             signature = inspect.signature(self._model.forward)
             bound = dict(signature.bind(*args, **kwargs).arguments)

@@ -262,7 +262,7 @@ class CompiledNetwork:
         return Specialization(self.model, args, kwargs, self._options, names, copies=copies)
 
     def _check_runs(self, args: Any, kwargs: Any) -> None:
-        """What is wrong with the call itself is not told as PyTorch's exporter sees it."""
+        """An error of the call itself is reported as such, not by PyTorch's exporter."""
         try:
             with torch.no_grad():
                 self.model(*args, **kwargs)

@@ -39,7 +39,7 @@ VIEWS = {"getitem", "view", "reshape", "permute", "transpose", "t", "expand", "u
 class Cut:
     """`outer`: a graph whose calls of modules are the parts, by name; `left`: how many operators
     stay in PyTorch, by operator with the reason; `views`: the names of those that make views of
-    inputs, which are answered; `moved`: bytes that go between the parts and PyTorch at each call.
+    inputs, which are returned; `moved`: bytes that go between the parts and PyTorch at each call.
     """
 
     outer: Any

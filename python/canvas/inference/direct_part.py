@@ -60,7 +60,7 @@ class DirectPart:
 
 
 def direct_of(cut: Cut, lifted: LiftedGraph) -> DirectPart | None:
-    """None: the graph has other operators, or answers what is no output of the part."""
+    """None: the graph has other operators, or returns what is no output of the part."""
     nodes = list(cut.outer.graph.nodes)
     holders = [node for node in nodes if node.op == "placeholder"]
     calls = [node for node in nodes if node.op == "call_module"]

@@ -142,7 +142,7 @@ def save_network(
     if out.exists():
         raise CanvasError(f"'{out}' already exists: give a folder that does not exist")
     try:
-        with suppress(FileExistsError):  # a file: opening it as a folder says so
+        with suppress(FileExistsError):  # a file: opening it as a folder fails later
             out.parent.mkdir(parents=True, exist_ok=True)
         with folder_at_once(out) as part:
             source = network.source(name)

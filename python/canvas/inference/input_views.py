@@ -15,7 +15,7 @@ from .lifted_graph import LiftedGraph
 
 
 def views_apart(lifted: LiftedGraph) -> set[Any]:
-    """Changes the graph: such outputs get nodes of their own, which are answered.  What a buffer
+    """Changes the graph: such outputs get nodes of their own, which are returned.  What a buffer
     gets is not among them: it has memory of its own.
     """
     graph = lifted.graph_module.graph
@@ -75,7 +75,7 @@ def _share_memory(given: Any, chain: list[Any]) -> bool:
     try:
         for node in chain:
             value = node.target(value, *node.args[1:], **node.kwargs)
-    except Exception:  # of what cannot be said without memory, as another device
+    except Exception:  # of what needs memory, as another device
         return False
     return isinstance(value, Tensor) and _memory(value) == _memory(first)
 
@@ -96,7 +96,7 @@ class InputViews:
             places[node] = len(places) - len(inputs)
 
     def of(self, inputs: Sequence[Any]) -> list[Any]:
-        """For each operator what it answers of these inputs."""
+        """The result of each operator for these inputs."""
         made: list[Any] = []
         for function, place, args, kwargs in self._steps:
             source = made[place] if place >= 0 else inputs[~place]

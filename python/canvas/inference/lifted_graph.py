@@ -52,7 +52,7 @@ class LiftedGraph:
         return spec.children()[0] if self.rebound else spec
 
     def output_values(self) -> list[Any]:
-        """What PyTorch says of each output: a tensor without memory, with its sizes."""
+        """PyTorch's description of each output: a tensor without memory, with its sizes."""
         leaves = self.graph_module.graph.output_node().args[0]
         return [
             leaf.meta.get("val") if isinstance(leaf, torch.fx.Node) else None for leaf in leaves
@@ -71,8 +71,8 @@ class LiftedGraph:
 def lift_graph(
     module: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], what: str = "the model"
 ) -> LiftedGraph:
-    """Raises CanvasError where PyTorch cannot export it.  Of inputs that share memory others are
-    given: who runs the graph looks at that.
+    """Raises CanvasError where PyTorch cannot export it.  Inputs that share memory are
+    replaced by others: the caller that runs the graph checks that.
     """
     args, kwargs = _apart(module, (tuple(args), dict(kwargs)))
     try:

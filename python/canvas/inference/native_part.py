@@ -80,7 +80,7 @@ class NativePart(nn.Module):
         self, weights: list[Tensor], inputs: Sequence[Tensor], in_form: bool = False
     ) -> list[Tensor]:
         """Weights and inputs are the network's, in its order; `in_form`: the method of that
-        name has said so of inputs that lie as these.
+        name returned True for inputs of this layout.
         """
         network = self.network.here()
         if network is not self.network:

@@ -1,4 +1,4 @@
-"""Where the time of a compiled network goes: its calls one by one, timed in turns."""
+"""Where the time of a compiled network goes: its calls one by one, timed interleaved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensors that machine code writes: on the CPU, whatever torch.set_default_device says."""
+"""Tensors that machine code writes: on the CPU, whatever torch.set_default_device chose."""
 
 from __future__ import annotations
 

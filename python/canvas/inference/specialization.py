@@ -46,7 +46,7 @@ Eager = Callable[[Sequence[Any], bool], Sequence[Any]]  # inputs, whether in flo
 
 class Specialization:
     """Weights are the tensors of `lifted.weights`, inputs all leaves of the arguments, whose
-    `names` are those in messages, what is answered all leaves of the outputs; with `copies` none
+    `names` are those in messages, the results all leaves of the outputs; with `copies` none
     of them is a view of an input.
     """
 
@@ -116,7 +116,7 @@ class Specialization:
         self, bound: Any, inputs: Sequence[Any], strides: Strides, in_form: bool = False
     ) -> list[Any]:
         """What the module changes is changed; `strides` are of outputs and of new buffers, empty
-        where all come as they should lie; `in_form`: the method of that name has said so.
+        where all come as they should lie; `in_form`: the method of that name returned True.
         """
         if FORK.child:
             with on_one_thread():
@@ -147,7 +147,7 @@ class Specialization:
         self, weights: Sequence[Any], inputs: Sequence[Any], eager: Eager
     ) -> tuple[list[Any], Strides]:
         """A call with inputs that lie in memory as none before: PyTorch runs on them, too, and
-        says in which strides its outputs lie.  In a child of a fork it might wait for ever.
+        gives the strides of its outputs.  In a child of a fork it might wait for ever.
         """
         if self._mutated:
             self._check_apart(weights, inputs)
@@ -207,7 +207,7 @@ class Specialization:
         return [_copied(value) for value in inputs]
 
     def _exact(self, eager: Eager, inputs: list[Any]) -> Sequence[Any] | None:
-        """What PyTorch answers in float64; None where the model cannot be run in it, or draws or
+        """PyTorch's result in float64; None where the model cannot be run in it, or draws or
         changes something.
         """
         if self.changes:
@@ -326,7 +326,7 @@ def _laid_out(results: list[Any], strides: Strides) -> list[Any]:
 
 
 def _no_weight(value: Any, inputs: Sequence[Any]) -> Any:
-    """A weight that is answered as it is carries no gradient, as all that is answered; an input is
+    """A weight that is returned as it is carries no gradient, as no output does; an input is
     itself.
     """
     if not isinstance(value, nn.Parameter) or any(value is given for given in inputs):

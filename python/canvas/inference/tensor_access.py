@@ -1,10 +1,10 @@
-"""How PyTorch is asked for memory, version and layout of a tensor without Python in between.
+"""Reads memory, version and layout of a tensor from PyTorch without Python in between.
 
 A tensor of C++ is one pointer, to what PyTorch calls its implementation, and Python's object of a
 tensor holds it at a fixed place.  `at::TensorBase::_version` and the C functions for `data_ptr`
 and the like take the address of that place: nothing is counted, kept or freed.  All of it is
 tried on tensors that change in the ways weights do; where anything is missing or differs from
-what Python answers, tensors are asked by their attributes.
+Python's result, tensors are read by their attributes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from .. import _core
 
 # int64_t at::TensorBase::_version() const; bool at::native::is_neg(const at::Tensor &) and alike;
-# int32_t (at::Tensor *, what is asked for *)
+# int32_t (at::Tensor *, the result *)
 FUNCTIONS = {
     "version": "_ZNK2at10TensorBase8_versionEv",
     "data_ptr": "aoti_torch_get_data_ptr",
@@ -38,7 +38,7 @@ SIZE = 8 * (len(FUNCTIONS) + 3)  # of what `direct` gives
 
 @functools.cache
 def direct() -> bytes:
-    """What _core.watch_states and others take; empty: tensors are asked by their attributes."""
+    """What _core.watch_states and others take; empty: tensors are read by their attributes."""
     try:
         with torch.inference_mode(False), torch.device("cpu"):
             made = _made()
@@ -65,7 +65,7 @@ def _place(tensor: Tensor) -> int:
 
 
 def _right(made: bytes) -> bool:
-    """Whether direct answers are Python's, and changes are seen, for both types of tensors."""
+    """Whether direct results are Python's, and changes are seen, for both types of tensors."""
     pairs = itertools.product(_SCRATCH, _CHANGES)
     return (
         bool(made)

@@ -30,8 +30,8 @@ from .specialization import Specialization, Strides
 from .transforms import check_transforms, in_autocast
 from .watched_weights import WatchedWeights
 
-SIZES = 8  # of one graph; the one that was called longest ago goes first
-DROPPED = 64  # ... so often; then sizes that are not kept stay in PyTorch
+SIZES = 8  # of one graph; the least recently called one is dropped first
+DROPPED = 64  # dropped sizes of one graph; after so many the others stay in PyTorch
 LAYOUTS = 256  # of sizes that stay in PyTorch, that are known at once
 STEP = r"\.(\w+)|\[(\d+)\]|\['([^']+)'\]"  # of an attribute, a list, a dict
 TABLES = ("__dict__", "_modules", "_parameters", "_buffers")
@@ -144,7 +144,7 @@ class DynamoGraph:
         return tuple(results)
 
     def _size(self, given: Sequence[Any], inputs: list[Any]) -> Specialization | None:
-        """None: PyTorch cannot export it, or it is empty; the user is told."""
+        """None: PyTorch cannot export it, or it is empty; the user gets a notice."""
         key = sizes_of(inputs)
         size = self._sizes.get(key)
         if size is not None and not size.fits(inputs):
@@ -286,7 +286,7 @@ def _bound(places: Sequence[Any], weights: Sequence[Any]) -> list[Any]:
     return [weights[place] if isinstance(place, int) else place for place in places]
 
 
-# ---- what Dynamo says of an argument ------------------------------------------------------------
+# ---- what Dynamo knows of an argument -----------------------------------------------------------
 
 
 def _source(node: Any) -> Any:
@@ -312,7 +312,7 @@ def _name(node: Any) -> str:
 
 
 def _weight_name(node: Any) -> str:
-    """model.layer1.conv.weight, as its state dict says, under one name that nothing else has."""
+    """model.layer1.conv.weight, as in its state dict, under one name that nothing else has."""
     words = HOLDER.findall(str(getattr(_source(node), "name", "")))
     return ".".join(["model", *(a or b for a, b in words)] if words else ["model", node.name])
 
@@ -341,7 +341,7 @@ def _attach(root: nn.Module, path: str, tensor: Tensor) -> None:
 
 def _roots(weights: Sequence[Any]) -> list[Any]:
     """The modules whose weights the graph reads: Dynamo looks at `training` only where a layer
-    asks for it.
+    reads it.
     """
     scope = _scope()
     names = {re.match(r"L\['(\w+)'\]", str(getattr(_source(n), "name", ""))) for n in weights}

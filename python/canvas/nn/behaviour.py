@@ -2,11 +2,11 @@
 which a later run knows that its code is still the same.
 
     structure    sha256 of the names and types of its modules, and the shapes of its tensors
-    answers      what it answers to fixed images, with the weights and the chance of fixed seeds,
+    `answers`    its outputs for fixed images, with the weights and the chance of fixed seeds,
                  while it trains (so that another share of dropout shows) and in evaluation
 
-Answers are compared with a tolerance, because another processor rounds otherwise.  A network that
-answers otherwise each time it is built has no answers in its record.
+Outputs are compared with a tolerance, because another processor rounds otherwise.  A network whose
+outputs differ each time it is built has no `answers` in its record.
 """
 
 from __future__ import annotations
@@ -70,6 +70,37 @@ def _failing_as(name: str) -> Iterator[None]:
         yield
     except Exception as error:
         raise CanvasError(f"model '{name}' cannot be trained: {one_line(error)}") from error
+
+
+def check_first_step(model: nn.Module, name: str, shape: Sequence[int], classes: int) -> None:
+    """Reject a network that fails in the first step of a training, before anything else is done
+    with it.  Leaves it in training mode, with its buffers, gradients and the chance as they were.
+    """
+    images = torch.randn(IMAGES, *shape, generator=torch.Generator().manual_seed(0))
+    with _buffers_restored(model), torch.random.fork_rng(devices=[]), torch.enable_grad():
+        with _failing_as(name):
+            output = model.train()(images)
+        check_answer(output, name, classes, IMAGES, " while it trains")
+        weights = [weight for weight in model.parameters() if weight.requires_grad]
+        if weights:
+            with _failing_as(name):
+                loss = F.cross_entropy(output, torch.arange(IMAGES) % classes)
+                torch.autograd.grad(loss, weights, allow_unused=True)
+
+
+@contextmanager
+def _buffers_restored(model: nn.Module) -> Iterator[None]:
+    """A training step changes statistics, in place or by another tensor."""
+    saved = [(module, dict(module._buffers)) for module in model.modules()]
+    values = [(buffer, buffer.clone()) for buffer in model.buffers()]
+    try:
+        yield
+    finally:
+        for module, buffers in saved:
+            module._buffers.update(buffers)
+        with torch.no_grad():
+            for buffer, value in values:
+                buffer.copy_(value)
 
 
 def check_answer(output: object, name: str, classes: int, count: int, when: str = "") -> None:

@@ -2,8 +2,8 @@
 
 The core writes C for a program under a schedule and has the machine's compiler make a shared
 object of it (docs/native.md); a ``Compiled`` calls the one function in it.  Code that reads and
-writes memory by itself must not be called on the wrong memory: whatever is given is checked
-first, and what does not fit is told in one message.  The interpreter lock is free while the code
+writes memory by itself must not be called on the wrong memory: all arguments are checked first,
+and one message names what does not fit.  The interpreter lock is free while the code
 runs, and several threads may call one object.
 """
 
@@ -46,10 +46,10 @@ class Tensor:
 
 
 class Compiled:
-    """A program as a function: ``compiled(x, w)`` answers the output, or a tuple of several.
+    """A program as a function: ``compiled(x, w)`` returns the output, or a tuple of several.
 
     Arguments are the program's inputs in order, NumPy arrays or torch CPU tensors, all of one
-    kind; so is what is answered.  `program` and `schedule` are texts (None: the default schedule);
+    kind; so are the outputs.  `program` and `schedule` are texts (None: the default schedule);
     `machine` is the text of the one that the schedule is bound for ("here": this one).
     Stages of constant inputs alone (``in W f32 [...] const``) are computed once for each state of
     these: again where their memory or version is another one (torch), or a byte of them (NumPy).
@@ -144,7 +144,7 @@ def compile_program(
 
 
 def compiled_library(compile: Callable[[], Any]) -> tuple[Any, ctypes.CDLL]:
-    """What `compile` answers, and the shared object whose path stands first in it, or by the name
+    """What `compile` returns, and the shared object whose path stands first in it, or by the name
     "path".  What somebody removes from the cache before it is loaded is compiled again.
     """
     for left in reversed(range(TRIES)):

@@ -1,6 +1,6 @@
 """Placeholders for the convolutions of any network.
 
-One real forward pass with hooks tells which convolutions run, in which order and on what; each
+One real forward pass with hooks shows which convolutions run, in which order and on what; each
 gets a row in a table: replaced, or skipped and why.  Nothing else of the network changes, all
 weights stay.
 
@@ -22,7 +22,7 @@ from typing import Any
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from ..arguments import FUNCTION, SWITCH, TEXT, checked
+from ..arguments import FUNCTION, SWITCH, TEXT, checked, shown
 from ..errors import CanvasError
 from .layer_target import Target, plain_name, targets_text
 from .placeholder import Placeholder, replace, run_quietly
@@ -140,7 +140,11 @@ def convert_layers(
 
 
 def restore_kept(model: nn.Module) -> nn.Module:
-    """The model with the convolutions of placeholders that have no kernel back in their places."""
+    """Put the convolutions of placeholders without a kernel back in their places, and return the
+    network: after `replace`, those of layers that a pack keeps.
+    """
+    if not isinstance(model, nn.Module):
+        raise CanvasError(f"restore_kept takes a torch.nn.Module, not {shown(model)}")
     for path, child in list(model.named_modules()):
         if isinstance(child, Placeholder) and child.kernel is None and child.original is not None:
             _set(model, path, child.original)

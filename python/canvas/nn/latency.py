@@ -1,13 +1,13 @@
 """How long a forward of a whole network takes, compared with the unchanged network.
 
-All networks run in one process, one thread, in evaluation mode without gradients, by turns: one
-sample of each, then the same backwards, ...  What counts is the process's CPU time, so that others
-on the machine disturb little.  A sample is as many forwards as make its own network take SAMPLE
+All networks run in one process, one thread, in evaluation mode without gradients, interleaved:
+one sample of each, then the same backwards, ...  The CPU time of the process counts, so others on
+the machine disturb little.  A sample is as many forwards as make its own network take SAMPLE
 seconds: native code of a small network is ten times as fast as eager mode, and as many forwards
 as that takes would be too short to be timed.  Of ROUNDS rounds the first is thrown away (caches,
 allocator).
 
-The unchanged network runs eagerly and, if asked for, under torch.compile and as native code;
+The unchanged network runs eagerly and, if requested, under torch.compile and as native code;
 whichever has the smallest median when it is timed itself is what all others are compared with.  A
 speed-up is the median of the rounds' ratios, not the ratio of medians: a slow moment hits all
 halves of a round.

@@ -25,7 +25,7 @@ import torch
 from torch import nn
 
 from ..errors import CanvasError, one_line
-from .behaviour import check_answer
+from .behaviour import check_answer, check_first_step
 from .built_in import BUILT_IN
 
 
@@ -92,22 +92,27 @@ def model_call(
 
 
 def check_model(model: nn.Module, name: str, shape: Sequence[int], classes: int) -> None:
-    """Raise CanvasError if a network does not map [2, *shape] to [2, classes].  The training modes
-    of its modules are restored.
+    """Raise CanvasError if a network does not map [2, *shape] to [2, classes] in evaluation, or
+    fails in the first step of a training.  Its state and training modes are restored.
     """
     modes = [(module, module.training) for module in model.modules()]
-    model.eval()
+    try:
+        _check_evaluation(model, name, shape, classes)
+        check_first_step(model, name, shape, classes)
+    finally:
+        for module, training in modes:
+            module.training = training
+
+
+def _check_evaluation(model: nn.Module, name: str, shape: Sequence[int], classes: int) -> None:
     try:
         with torch.no_grad():
-            output = model(torch.zeros(2, *shape))
+            output = model.eval()(torch.zeros(2, *shape))
     except Exception as error:
         size = "x".join(map(str, shape))
         raise CanvasError(
             f"model '{name}' does not take images of {size}: {one_line(error)}"
         ) from error
-    finally:
-        for module, training in modes:
-            module.training = training
     check_answer(output, name, classes, 2)
 
 

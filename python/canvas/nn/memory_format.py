@@ -71,7 +71,7 @@ def choice(seconds: dict[str, list[float]]) -> str:
 
 
 def _stepper(network: nn.Module, images: Tensor, labels: Tensor) -> Callable[[], float]:
-    """A function that trains one step and answers its seconds."""
+    """A function that trains one step and returns its seconds."""
     optimizer = torch.optim.SGD(network.train().parameters(), lr=1e-3, momentum=0.9)
 
     def step() -> float:

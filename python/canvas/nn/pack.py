@@ -130,7 +130,9 @@ class KernelPack:
 
     @property
     def svg(self) -> str:
-        """A picture of the kernel as SVG; its <desc> holds the kernel's text."""
+        """A picture of the kernel as SVG; its <desc> holds the kernel's text.  Of several kernels
+        or kept targets, each kernel with its targets, one below the other, and the pack's text.
+        """
         return _core.svg(self.text)
 
     @cached_property

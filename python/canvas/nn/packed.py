@@ -20,7 +20,7 @@ SEEN = 64
 
 
 class Packed:
-    """Memory that ``NAME_prepare`` fills; ``takes`` says which inputs of the program it is of."""
+    """Memory that ``NAME_prepare`` fills; ``takes``: which of the program's inputs are packed."""
 
     def __init__(self, code: Any, size: int, takes: list[bool]) -> None:
         self._code, self._size, self._takes = code, size, takes

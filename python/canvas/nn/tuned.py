@@ -21,7 +21,7 @@ class Tuned:
 
     `median`: seconds of a run, 0 where nothing was measured (``method="oneshot"``, or stopped
     after trials of few images); `predicted`: seconds by the cost model; `before` and `after`:
-    seconds of the default schedule and of this one, timed in turns, `first`: of the trial that had
+    seconds of the default schedule and of this one, interleaved, `first`: of the trial that had
     seemed best; `rule`: the kind of schedule; `points`: how many there were to choose from,
     `trials`: how many were compiled, checked and timed, and `failures` of them by kind.
     """

@@ -173,22 +173,25 @@ def _result(rows: Sequence[Candidate], budget: str, teacher: Candidate) -> str:
     )
 
 
+def pairs_of(rows: Sequence[Candidate], budget: str) -> dict[str, tuple[Candidate, Candidate]]:
+    """What is compared for a budget: the network with a part of the method, and that without."""
+    mix, controls, single = (best_of(rows, budget, role) for role in (MIX, CONTROLS, SINGLE))
+    found = {}
+    if controls is not None and single is not None:
+        found["a choice per layer"] = controls, single
+    if mix is not None and controls is not None:
+        found["searched operators"] = mix, controls
+    return found
+
+
 def _parts(rows: Sequence[Candidate], budget: str, evidence: Evidence) -> list[str]:
     """The choice per layer, and the searched operators, each against the procedure without."""
-    mix, controls, single = (best_of(rows, budget, role) for role in (MIX, CONTROLS, SINGLE))
     told = []
-    if controls is not None and single is not None:
-        told.append(
-            f"{budget}, a choice per layer: "
-            + _difference(
-                controls, single, f"one operator everywhere ({_short_name(single)})", evidence
-            )
-        )
-    if mix is not None and controls is not None:
-        told.append(
-            f"{budget}, searched operators: "
-            + _difference(mix, controls, "known operators alone", evidence)
-        )
+    for part, (ours, theirs) in pairs_of(rows, budget).items():
+        what = "known operators alone"
+        if theirs.role == SINGLE:
+            what = f"one operator everywhere ({_short_name(theirs)})"
+        told.append(f"{budget}, {part}: {_difference(ours, theirs, what, evidence)}")
     return told
 
 
@@ -206,15 +209,25 @@ def _difference(ours: Candidate, theirs: Candidate, what: str, evidence: Evidenc
 
 def _shown(compared: Comparison, what: str, evidence: Evidence) -> str:
     points, least = 100 * compared.mean, 100 * compared.least
+    verdict = verdict_of(compared)
     things = len(set(evidence.groups))
     images = f"{len(evidence.groups)} images" + (
         "" if things == len(evidence.groups) else f" of {things} scans"
     )
     of = f"{compared.seeds} seeds, {images}, one-sided 95 %"
     where = f"{points:+.1f} points against {what}"
-    if points > least:
-        return f"better, {where}; {least:.2g} would have been enough ({of})."
-    if points < -least:
-        return f"worse, {where} ({of})."
-    enough = "nothing could have been shown" if least >= 100 else f"{least:.2g} needed"
-    return f"no difference shown, {where}; {enough} ({of})."
+    if verdict == NOT_SHOWN:
+        enough = "nothing could have been shown" if least >= 100 else f"{least:.2g} needed"
+    else:
+        enough = f"{least:.2g} would have been enough"
+    return f"{verdict}, {where}; {enough} ({of})."
+
+
+NOT_SHOWN = "no difference shown"
+
+
+def verdict_of(compared: Comparison) -> str:
+    """better, worse, or no difference shown."""
+    if compared.mean > compared.least:
+        return "better"
+    return "worse" if compared.mean < -compared.least else NOT_SHOWN

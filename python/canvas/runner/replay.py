@@ -26,6 +26,7 @@ from ..nn.load_model import confirm_model
 from ..nn.network import Recipe, record_of
 from ..reporting.progress import say_to_stderr
 from ..reporting.table import align
+from ..stored_options import FIT, command_of
 from ..study import Candidate, Study, Timing, other_network
 from ..text import printable
 from ..workers.pool import Pool
@@ -133,6 +134,10 @@ def replay(
 def confirmed_options(study: Study, model: str | None) -> dict[str, Any]:
     """The options of a study whose trainings are repeated; `model` as `replay` takes it."""
     options = study.options()
+    if command_of(options) == FIT:
+        raise CanvasError(
+            f"the study in '{study.folder}' is of a fit: only trainings of a search are repeated"
+        )
     confirm_model(options["model"], model, f"the study in '{study.folder}'")
     if model not in (None, options["model"]):
         raise CanvasError(

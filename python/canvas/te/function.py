@@ -17,7 +17,7 @@ from .time_evaluator import time_evaluator
 
 class Function:
     """``function(a, b, c)``: arrays in the order of the arguments that it was built with, NumPy's
-    or torch CPU tensors; outputs are written in place.  Without the outputs they are answered:
+    or torch CPU tensors; outputs are written in place.  Without the outputs they are returned:
     ``c = function(a, b)``.
     """
 

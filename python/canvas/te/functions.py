@@ -1,4 +1,4 @@
-"""What is said of expressions in words: reductions, conditions, scalar functions."""
+"""Functions on expressions: reductions, conditions, scalar functions."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def _joined(op: str, what: str, args: Sequence[Any]) -> Expr:
 
 
 def const(value: Any, dtype: Any = None) -> Expr:
-    """A number of a dtype, where TVM wants one said; plain numbers of Python do as well."""
+    """A number of a dtype, where TVM wants one; plain numbers of Python do as well."""
     if not is_number(value):
         raise mistake(f"a constant is a number, not {shown(value)}")
     whole = sort_of(value) == ""

@@ -38,7 +38,7 @@ def placed(error: CanvasError) -> CanvasError:
 
 
 def unplaced(error: CanvasError) -> str:
-    """The message alone, to be told of a place in a file."""
+    """The message alone, for another place in a file."""
     return _PLACE.sub("", str(error), count=1) if _PLACE.match(str(error)) else str(error)
 
 

@@ -1,4 +1,4 @@
-"""The range of an int32 input that says none: what the loads that its elements index allow.
+"""The range of an int32 input without one: what the loads that its elements index allow.
 
 A pointer, of which a reduction's bounds are made, runs from 0 to the size of what the reduction
 goes along, and rises.  Any other runs as far as keeps every index that it stands in inside.

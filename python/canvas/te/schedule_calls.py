@@ -1,7 +1,7 @@
 """TVM's calls on a schedule: ``s[C].split(x, factor=8)``, ``s.cache_write(C, "local")``.
 
 Calls on loops change the loops of a stage (schedule_loops.py), from which the schedule's text is
-written when it is asked for (schedule_text.py); calls that make or remove a stage edit the program
+written when it is read (schedule_text.py); calls that make or remove a stage edit the program
 at once (docs/program.md).  What the schedule language cannot say is refused in one sentence.
 """
 
@@ -120,7 +120,7 @@ class Stage:
         loops_of.pragma(self._loops, self._own(var), pragma_type, pragma_value)
 
     def prefetch(self, _tensor: Any, var: Any, offset: Any) -> None:
-        """What the loop reads is asked for so many steps ahead: all of it, not one tensor."""
+        """Prefetches what the loop reads `offset` iterations later: all of it, not one tensor."""
         loops_of.prefetch(self._loops, self._own(var), offset)
 
     def compute_at(self, parent: Any, scope: Any) -> None:
@@ -208,7 +208,7 @@ class ScheduleCalls:
 
     def rfactor(self, tensor: Any, axis: Any, factor_axis: int = 0) -> StageTensor:
         """Partial sums along `axis`, the inner part of a reduction that was split: the edit
-        rfactor.  They are the last axis of what is stored, whatever `factor_axis` says.
+        rfactor.  They are the last axis of what is stored, whatever `factor_axis` is.
         """
         name = self._stage_name(tensor, "rfactor")
         loops = self._stages[name]

@@ -23,10 +23,10 @@ class IterVar:
     """A loop of a stage: of an axis, or of a part of one, or several that are fused."""
 
     name: str
-    size: int | None  # of an axis that is computed whole; None: data says
+    size: int | None  # of an axis that is computed whole; None: of data
     reduces: bool
     axis: str = ""  # of a loop that is a whole axis
-    of: str = ""  # the axis whose data says how long it is
+    of: str = ""  # the axis whose data has its length
     parts: tuple[IterVar, ...] = ()  # of a fused one
 
     @property
@@ -71,12 +71,12 @@ class Loops:
     leaves: list[IterVar] = field(default_factory=list)
     splits: dict[IterVar, Split] = field(default_factory=dict)
     marks: dict[IterVar, str] = field(default_factory=dict)
-    ahead: dict[IterVar, int] = field(default_factory=dict)  # prefetched so many steps ahead
+    ahead: dict[IterVar, int] = field(default_factory=dict)  # iterations of prefetch
     auto: dict[IterVar, int] = field(default_factory=dict)  # unrolled up to so many statements
     at: tuple[Loops, IterVar] | None = None
     order: list[IterVar] = field(default_factory=list)  # of its axes, where TVM has another one
     said: dict[IterVar, list[Said]] = field(default_factory=dict)  # calls on a loop, in order
-    put: Said | None = None  # what said `at`
+    put: Said | None = None  # the call that set `at`
 
     @property
     def name(self) -> str:

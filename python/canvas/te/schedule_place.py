@@ -1,6 +1,6 @@
 """Where the loops of every stage stand, how long they are and what they are called.
 
-TVM infers how much of a stage is computed where it is read; the schedule language says it, by the
+TVM infers how much of a stage is computed where it is read; the schedule language states it by the
 loops that cover each axis.  So for a stage that is computed inside of loops of its readers each
 axis is looked at: of the index where it is read, what the loops around both fix are the outer
 parts of the axis, and what is left is its own.
@@ -20,12 +20,12 @@ from .schedule_program import Sum, as_sum
 
 @dataclass(eq=False)
 class Loop:
-    """A loop as the schedule says it."""
+    """A loop as in the schedule."""
 
     name: str
     extent: int
     masked: bool = False
-    of: str = ""  # the axis whose data says how long it is
+    of: str = ""  # the axis whose data has its length
 
 
 @dataclass(eq=False)
@@ -264,7 +264,7 @@ def _refuse(one: Placed, axis: int) -> None:
     )
 
 
-# ---- which line of the user's said it -----------------------------------------------------------
+# ---- the line of the user that caused it --------------------------------------------------------
 
 
 def line_of_put(loops: Loops) -> str | None:

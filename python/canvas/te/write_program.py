@@ -1,8 +1,8 @@
 """The text of a program (docs/program.md) of tensors: `te.program`.
 
 Names come from the user where they are legal, and are made legal and unique where they are not.
-The core reads the text, checks it and prints it canonically; what it says against a line of the
-text is told with the line of Python that wrote it.
+The core reads the text, checks it and prints it canonically; its error about a line of the text
+is reported with the line of Python that wrote it.
 """
 
 from __future__ import annotations

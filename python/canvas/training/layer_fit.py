@@ -8,6 +8,7 @@ Afterwards the last weights and a bias take the mean and the size of each channe
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -55,11 +56,20 @@ def fit_layer(module: nn.Module, data: LayerData, steps: int, seed: int) -> floa
     return loss
 
 
-def fit_module(module: nn.Module, data: LayerData, steps: int, seed: int) -> tuple[float, Match]:
+def fit_module(
+    module: nn.Module,
+    data: LayerData,
+    steps: int,
+    seed: int,
+    start: Callable[[nn.Module, LayerData], object] | None = None,
+) -> tuple[float, Match]:
     """`fit_layer` on a part of the recorded images, then new statistics of BatchNorm: the error on
-    the images that the fit did not see, and how the module compares on some that it saw.
+    the images that the fit did not see, and how the module compares on some that it saw.  `start`
+    gives the module better weights to start from.
     """
     held_out, seen = data.split(min(HELD_OUT, len(data.inputs) // 4))
+    if start is not None:
+        start(module, seen)
     fit_layer(module, seen, steps, seed)
     recompute_statistics(module, seen.inputs[: 2 * HELD_OUT].float(), BATCH)
     error = compare(module, held_out).error
@@ -134,7 +144,13 @@ def _last_weight(module: nn.Module) -> Tensor | None:
     """The weight [copies, outputs, ...] of the fully connected primitive whose value a kernel
     hands on as it is; None where another primitive stands last.
     """
-    nodes = [line.partition(":")[0].split() for line in type(module).pack.kernel.splitlines()]
+    nodes = nodes_of(module)
     weighted = [words[0] for words in nodes if words[2:3] == ["fc"]]
-    out = next(words[1] for words in nodes if words[:1] == ["out"])
+    out = nodes[-1][1]
     return module.get_parameter(f"w{weighted.index(out)}") if out in weighted else None
+
+
+def nodes_of(module: nn.Module) -> list[list[str]]:
+    """The words of each node of a module's kernel, without its shape; "out" and a name at last."""
+    lines = type(module).pack.kernel.splitlines()[2:]
+    return [line.partition(":")[0].split() for line in lines]

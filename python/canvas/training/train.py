@@ -70,7 +70,7 @@ def train(
     """Train `model` on data.train for at most `epochs` epochs, or the first `until` of them, and
     return the curve on data.validation.
 
-    `go_on` is asked after every epoch; False ends the training.  `kept` is where it goes on from
+    `go_on` is called after every epoch; False ends the training.  `kept` is where it goes on from
     if it was left off there (the curve then begins later), and where it leaves off.  With
     `score_last` only the last epoch is scored, which spares about a fifth of the time.  Raises
     NotFinite where a loss, a weight, a statistic of BatchNorm or an output is NaN or infinite.
@@ -92,9 +92,9 @@ def train(
 class Training:
     """A network under training: `epoch` trains one more, `done` counts them.
 
-    The images of a batch are augmented as `data` says; the statistics of BatchNorm and every score
-    are taken from images as they are.  The order of the images and what is done to them are drawn
-    on the CPU, the same on every device.
+    The images of a batch are augmented by `data.augmentation`; the statistics of BatchNorm and
+    every score are taken from images as they are.  The order of the images and what is done to
+    them are drawn on the CPU, the same on every device.
     """
 
     def __init__(

@@ -15,7 +15,7 @@ logger = logging.getLogger("autotvm")
 
 
 class DispatchContext:
-    """A `with` block that answers what config a workload gets."""
+    """A `with` block that chooses the config of a workload."""
 
     current: ClassVar[DispatchContext]
 
@@ -25,7 +25,7 @@ class DispatchContext:
     def query(self, target: Target | None, workload: Any) -> ConfigSpace:
         found = self._query_inside(target, workload)
         if found is None:
-            assert self._old_ctx is not None  # the outermost one answers always
+            assert self._old_ctx is not None  # the outermost one always has a config
             return self._old_ctx.query(target, workload)
         return found
 
@@ -72,7 +72,7 @@ class ApplyConfig(DispatchContext):
 
 
 class FallbackContext(DispatchContext):
-    """The outermost one: a config that says it is none that was chosen."""
+    """The outermost one: a config marked as a fallback, which nobody chose."""
 
     def __init__(self) -> None:
         super().__init__()

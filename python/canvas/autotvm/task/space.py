@@ -28,7 +28,7 @@ POLICIES = ("factors", "power2", "verbose", "candidate")
 
 
 class InstantiationError(CanvasError):
-    """What a template says of a config by ``cfg.raise_error``."""
+    """The error of a config that a template raises by ``cfg.raise_error``."""
 
 
 class VirtualAxis:
@@ -254,7 +254,7 @@ class ConfigSpace:
         known = self._entity_map.get(name)
         wanted = _ENTITIES[kind]
         if known is None:
-            return  # said where it is asked for
+            return  # reported where it is read
         if not isinstance(known, wanted):
             raise mistake(
                 f"the config is of another template: knob '{name}' is {known!r}, no "

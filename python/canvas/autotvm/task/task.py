@@ -22,9 +22,8 @@ TASK_TABLE: dict[str, Template] = {}
 
 
 def template(task_name: Any, func: Template | None = None) -> Any:
-    """Registers a function as the template `task_name`: it defines a space with what get_config()
-    answers and answers (schedule, [arguments]).  Called as it stands, it gets the config that the
-    `with` blocks around say.
+    """Registers a function as the template `task_name`: it defines a space by get_config() and
+    returns (schedule, [arguments]).  A direct call gets the config of the `with` blocks around it.
     """
     if not isinstance(task_name, str):
         raise mistake(f"a template has a name: @autotvm.template('name'), not {shown(task_name)}")

@@ -39,7 +39,7 @@ def log_to_file(file_out: Any, protocol: str = "json") -> Callback:
 
 
 def progress_bar(total: int, prefix: str = "", si_prefix: str = "G") -> Callback:
-    """One line on standard error that says how far the search is."""
+    """One line on standard error with the progress of the search."""
     if isinstance(total, bool) or not isinstance(total, int) or total < 1:
         raise mistake(f"progress_bar: total is a whole number from 1, not {shown(total)}")
     scale = si_scale(si_prefix)

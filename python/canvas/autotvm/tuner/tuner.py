@@ -17,7 +17,7 @@ logger = logging.getLogger("autotvm")
 
 
 class Tuner:
-    """Measures what `next_batch` answers until enough was tried; keeps the best."""
+    """Measures what `next_batch` returns until enough was tried; keeps the best."""
 
     def __init__(self, task: Task) -> None:
         if not isinstance(task, Task) or not task.config_space.space_map:
