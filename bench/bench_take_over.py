@@ -22,7 +22,7 @@ from typing import Any
 
 import harness
 import torch
-from bench_fit import WIDTH, trained
+from bench_fit import trained
 
 import canvas
 from canvas.fitting import layer_fit
@@ -32,6 +32,7 @@ from canvas.fitting.menu import CONTROLS, SHARES, Operator, Sized, sizes_of
 from canvas.fitting.screen import SHARE, screen, screening_layer, survivors
 from canvas.fitting.teacher import Teacher
 
+WIDTH = 16  # of the teacher
 DRAWN = "drawn"  # the row of all drawn kernels
 SAME = 1.02  # ratio of two errors up to which neither is smaller
 
