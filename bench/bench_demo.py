@@ -1,12 +1,12 @@
-"""What a finished demo shows: the network of each budget of a fit, or each chosen find of a search
-beside the control that decides its verdict.
+"""What a finished demo shows: the network of each budget, or each find beside its control.
 
     ./dev demo && ./dev bench demo [DIR] [--label CASE] [--record]
 
-DIR is the --out folder of a fit or a search with finals (runs/demo by default); nothing is
-trained. Accuracies are means over the final seeds, on test images by which nothing was chosen.
-`needed` is the smallest difference that could have been shown. `times unchanged` is the speed-up
-over the unchanged network, both as native code.
+DIR is the --out folder of a fit, or of a search, with finals (runs/demo by default); nothing is
+trained. Accuracies are means over the final seeds, on test images by which nothing was chosen. The
+control of a find is the one that decides its verdict. `needed` is the smallest difference that
+could have been shown. `times unchanged` is the speed-up over the unchanged network, both as native
+code.
 """
 
 from __future__ import annotations

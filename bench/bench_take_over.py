@@ -22,7 +22,7 @@ from typing import Any
 
 import harness
 import torch
-from bench_fit import WIDTH, trained
+from bench_fit import trained
 
 import canvas
 from canvas.fitting.item_table import fit_operator
@@ -32,6 +32,7 @@ from canvas.fitting.teacher import Teacher
 from canvas.training import layer_fit
 from canvas.training.layer_data import MEMORY, LayerData
 
+WIDTH = 16  # of the teacher
 DRAWN = "drawn"  # the row of all drawn kernels
 SAME = 1.02  # ratio of two errors up to which neither is smaller
 

@@ -271,3 +271,29 @@ def test_a_full_standard_error_keeps_the_exit_code(tmp_path):
     with open("/dev/full", "w") as full:
         done = subprocess.run(words, stdout=subprocess.PIPE, stderr=full, env=environment)
     assert (done.returncode, done.stdout) == (2, b"")
+
+
+def test_a_fit_takes_each_budget_and_says_what_is_wrong_with_one(capsys, tmp_path):
+    from canvas.cli.cmd_fit import parser
+    from canvas.fit_options import read_fit_options
+
+    given = vars(
+        parser().parse_args(["--budget", "latency=0.6x", "--budget", "macs=0.3x, params=0.5x"])
+    )
+    for name in ("out", "fresh", "progress"):
+        given.pop(name)
+    assert read_fit_options(given)["budget"] == ["latency=0.6x", "macs=0.3x,params=0.5x"]
+    good = ["fit", "--out", str(tmp_path), "--model", "resnet8", "--data", "digits"]
+    for words, message in (
+        (["fit", "--model", "resnet8"], "a fit needs --data NAME"),
+        ([*good, "--budget", "macs=2x"], "--budget takes budgets such as latency=0.6x"),
+        (
+            [*good, "--budget", "macs=0.5x", "--budget", "macs=0.5x"],
+            "--budget takes each budget once",
+        ),
+        ([*good, "--latency", "none"], "a budget of latency needs times"),
+        ([*good, "--epochs", "7"], "--longer 6 is less than --epochs 7"),
+        ([*good, "--weights", "no.pt"], "cannot read 'no.pt'"),
+    ):
+        code, said = rejected(capsys, words)
+        assert code == 2 and message in said, words

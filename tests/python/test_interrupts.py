@@ -47,25 +47,28 @@ def split_gemm(N: int) -> Any:
 @pytest.fixture
 def interrupted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Callable[[Callable[[], Any]], KeyboardInterrupt]]:
-    """Runs a search that writes `log.jsonl`, with SIGINT as soon as a line stands there."""
+) -> Iterator[Callable[..., KeyboardInterrupt]]:
+    """Runs a search that writes `log.jsonl`, with SIGINT `after` seconds from its first line on:
+    by default the next batch is on its way then.
+    """
     monkeypatch.setenv("CANVAS_CACHE", str(tmp_path / "cache"))
     log, sent = tmp_path / "log.jsonl", [0.0]
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
 
-    def send() -> None:
+    def send(after: float) -> None:
         until = time.time() + 120
         while time.time() < until and not (log.exists() and log.stat().st_size):
             time.sleep(0.01)
-        time.sleep(0.3)  # the next batch is on its way
+        time.sleep(after)
         sent[0] = time.time()
         os.kill(os.getpid(), signal.SIGINT)
 
-    def run(search: Callable[[], Any]) -> KeyboardInterrupt:
-        sender = threading.Thread(target=send)
+    def run(search: Callable[[], Any], after: float = 0.3) -> KeyboardInterrupt:
+        sender = threading.Thread(target=send, args=(after,))
         sender.start()
         with pytest.raises(KeyboardInterrupt) as told:
             search()
+            sender.join()  # a search that was over before: no other test shall have the signal
         took = time.time() - sent[0]
         sender.join()
         assert took < 2
@@ -102,7 +105,8 @@ def test_tune_in_its_finals(interrupted: Any, tmp_path: Path, form: str) -> None
     program, log = te.program(gemm(N)[0], name="gemm"), tmp_path / "log.jsonl"
     (tmp_path / "p").write_text(program)
     if form == "python":
-        stop = interrupted(lambda: canvas.tune(program, method="random", trials=1, log=log))
+        tune = lambda: canvas.tune(program, method="random", trials=1, log=log)  # noqa: E731
+        stop = interrupted(tune, after=0.02)  # the finals take a few tenths of a second
         found = stop.found
         assert (found.before, found.after, found.first) == (0, 0, 0) and found.median > 0
         return

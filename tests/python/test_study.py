@@ -337,6 +337,19 @@ def test_a_study_of_format_6_gets_the_tables_of_fits(tmp_path):
         assert study.screened() == [] and study.fitted_items() == []
 
 
+FORMAT_7 = Path(__file__).with_name("study_format_7.sql").read_text()
+
+
+def test_a_study_of_format_7_keeps_what_a_fit_recorded(tmp_path):
+    with sqlite3.connect(tmp_path / "study.db") as database:
+        database.executescript(FORMAT_7)
+    database.close()
+    with Study.open(tmp_path) as study:
+        assert [row.hash for row in study.screened()] == ["h1"]
+        assert [item.operator for item in study.fitted_items()] == ["grouped@0.5"]
+        assert {row["error"] for row in study.measurements()} == {None}
+
+
 def test_what_a_fit_records_comes_back(tmp_path):
     item = FittedItem(
         "conv1", "grouped@0.5", 40, 1, "pack", 0.25, 0.5, 1e-6, 100, 10, "ab", "", 1.5
@@ -398,6 +411,7 @@ def test_a_study_of_an_older_format_is_the_same_as_a_new_one(tmp_path):
         (4, FORMAT_4),
         (5, FORMAT_5),
         (6, FORMAT_6),
+        (7, FORMAT_7),
     ):
         folder = tmp_path / str(number)
         folder.mkdir()

@@ -79,7 +79,10 @@ def add_options(parser: argparse.ArgumentParser, rows: Iterable[Option]) -> None
             help += f" (default: {option.default})"
         help = help.replace("%", "%%")
         if option.metavar:
-            parser.add_argument(option.flag, dest=option.name, metavar=option.metavar, help=help)
+            action = "append" if option.repeated else "store"
+            parser.add_argument(
+                option.flag, dest=option.name, action=action, metavar=option.metavar, help=help
+            )
         else:
             parser.add_argument(
                 option.flag, dest=option.name, action="store_true", default=None, help=help

@@ -37,7 +37,7 @@ from .budget import Budget, parse_budget
 from .candidates import CONTROLS, MIX, SINGLE, Proposal, propose
 from .divergence import distillation
 from .forks import run_forked
-from .item_table import Outcome, Row, fill, fit_operator, kept_rows
+from .item_table import LONG, SHORT, Outcome, Row, fill, fit_operator, kept_rows
 from .menu import CONTROLS as KNOWN
 from .menu import Operator, Sized, sizes_of
 from .screen import Screened, screen, survivors
@@ -56,7 +56,7 @@ OVER = 1.02  # a network may take so many times its budget of latency
 ROUNDS = 3  # of choosing again because whole networks took longer than the sum of their layers
 
 # Until when stages may begin work, as shares of a time limit.
-SCREENING_ENDS, SHORT_FITS_END, TABLE_ENDS, TUNING_ENDS = 0.15, 0.35, 0.45, 0.85
+SCREENING_ENDS, SHORT_FITS_END, TABLE_ENDS, REFITS_END, TUNING_ENDS = 0.15, 0.35, 0.45, 0.6, 0.85
 TOO_SHORT = (
     "the time limit ended the fit before enough operators were fitted for a choice: give the same "
     "command more time"
@@ -386,6 +386,13 @@ class FitRun:
         fitted = weight_files.fitted_from(tensors, sized)
         return fitted or fit_operator(self.recorded[sized.layer], sized, steps, seed)[0]
 
+    def _longest(self, sized: Sized, seed: int) -> Fitted:
+        """An operator after REFIT steps, or after as many as a time limit has left it."""
+        known = (
+            s for s in (REFIT, LONG, SHORT) if (sized.layer, sized.name, s, seed) in self.fits
+        )
+        return self._fitted(sized, next(known, REFIT), seed)
+
     def _refit(self, plans: Sequence[Plan], seeds: Sequence[int], until: float) -> None:
         """Fit the operators of networks for REFIT steps, each once for all that have it."""
         wanted = {
@@ -428,7 +435,8 @@ class FitRun:
     def _tune(self, plans: Sequence[Plan]) -> None:
         """Every network for some epochs, the best of each role longer."""
         epochs, until = int(self.options["epochs"]), self.until(TUNING_ENDS)
-        self._refit([plan for plan in plans if not self._is_tuned(plan, 0)], [self.seed], until)
+        new = [plan for plan in plans if not self._is_tuned(plan, 0)]
+        self._refit(new, [self.seed], self.until(REFITS_END))
         first = [plan for plan in plans if plan.role not in (TEACHER, TUNED)]
         self._tune_all(first, epochs, until)
         self._tune_all(self._best(plans), final_epochs(self.options), until)
@@ -467,8 +475,7 @@ class FitRun:
         if plan.role == TUNED:
             network = copy.deepcopy(self.teacher.network)
         else:
-            fitted = {one.layer: self._fitted(one, REFIT, seed) for one in plan.chosen}
-            network = self.teacher.assemble(fitted)
+            network = self.teacher.assemble({s.layer: self._longest(s, seed) for s in plan.chosen})
         try:
             divergence = self.teacher.divergence(network)
             accuracy = self._distill(network, epochs, seed)

@@ -11,6 +11,7 @@ from .schema import (
     FIT,
     NETWORK,
     NETWORK_6,
+    NETWORK_7,
     SCHEMA,
     SCREENED,
     SESSION,
@@ -266,9 +267,10 @@ CREATE VIEW candidate AS
   FROM network JOIN task ON task.candidate = network.id AND task.kind = 'accuracy';
 """
 
-FORMAT_6 = SCHEMA
+FORMAT_7 = SCHEMA.replace(NETWORK, NETWORK_7)
+FORMAT_6 = FORMAT_7
 for new, old in (
-    (NETWORK, NETWORK_6),
+    (NETWORK_7, NETWORK_6),
     (SCREENED, ""),
     (FIT, ""),
     (CHOICE, ""),
@@ -278,4 +280,12 @@ for new, old in (
 FORMAT_5 = FORMAT_6.replace(TIMING, TIMING_5)
 FORMAT_4 = FORMAT_6.replace(TIMING, TIMING_4).replace(SESSION, SESSION_1)
 
-SCHEMAS = {1: FORMAT_1, 2: FORMAT_2, 3: FORMAT_3, 4: FORMAT_4, 5: FORMAT_5, 6: FORMAT_6}
+SCHEMAS = {
+    1: FORMAT_1,
+    2: FORMAT_2,
+    3: FORMAT_3,
+    4: FORMAT_4,
+    5: FORMAT_5,
+    6: FORMAT_6,
+    7: FORMAT_7,
+}

@@ -31,7 +31,7 @@ and checked.  A study of an older format is brought up to date when a search ope
 from __future__ import annotations
 
 APPLICATION = 0x436E7653  # "CnvS", so that `file` and we recognise a study
-VERSION = 7
+VERSION = 8
 
 REQUIRES = {
     "accuracy": '{"cores": 1}',
@@ -283,7 +283,8 @@ def _without(table: str, *columns: str) -> str:
 
 
 # Tables and views as older formats had them, for studies on their way.
-NETWORK_6 = _without(NETWORK, "error", "role", "divergence", "weights")
+NETWORK_7 = _without(NETWORK, "error")
+NETWORK_6 = _without(NETWORK_7, "role", "divergence", "weights")
 CANDIDATE_6 = """
 CREATE VIEW candidate AS
   SELECT network.id, name, network.kind, number, budget, kernel, pack, hash, origin, parents,
@@ -466,7 +467,6 @@ DROP TABLE old_timing;
 """,
     6: f"""
 DROP VIEW candidate;
-ALTER TABLE network ADD COLUMN error REAL;
 ALTER TABLE network ADD COLUMN role TEXT NOT NULL DEFAULT '';
 ALTER TABLE network ADD COLUMN divergence REAL;
 ALTER TABLE network ADD COLUMN weights TEXT NOT NULL DEFAULT '';
@@ -475,4 +475,5 @@ ALTER TABLE network ADD COLUMN weights TEXT NOT NULL DEFAULT '';
 {CHOICE}
 {CANDIDATE}
 """,
+    7: "ALTER TABLE network ADD COLUMN error REAL;",
 }
