@@ -505,6 +505,10 @@ char *canvas_bound_warnings(const canvas_bound *bound);
  * that are measured once (docs/machine.md). With holes only the loops. CANVAS_BAD_INPUT if a number
  * exceeds 2^62. */
 canvas_status canvas_bound_explain(canvas_context *ctx, const canvas_bound *bound, char **out);
+/* The predicted time of a run without what is computed at load time, and seconds of each resource
+ * alone, as JSON: {"seconds", "compute", "loads", "waits", "l2", "l3", "memory"}. Rates are likely
+ * ones of the machine's vectors, nothing is measured: every such machine gives the same. */
+canvas_status canvas_bound_cost_json(canvas_context *ctx, const canvas_bound *bound, char **out);
 /* Graph for Graphviz: the tree of loops over the stages, the data flow between stages, the splits
  * of the axes. */
 char *canvas_bound_dot(const canvas_bound *bound);

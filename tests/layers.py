@@ -41,7 +41,7 @@ LAYERS: dict[str, str] = {
     "autoschedule": "cost edit bind schedule rewrite program base",
     "cost": "bind schedule program base",
     "edit": "bind schedule rewrite program base",
-    "prepare": "emit code edit bind schedule rewrite program base",
+    "prepare": "cost emit code edit bind schedule rewrite program base",
     "explain": "cost bind schedule program base",
     "code": "bind schedule program base",
     "emit": "code bind schedule program base",

@@ -207,6 +207,14 @@ def emit(program: str, schedule: str | None = None, machine: str | None = None) 
     The arguments are those of `bind_schedule`.
     """
 
+def predict_program(program: str, schedule: str | None = None, machine: str | None = None) -> str:
+    """The predicted time of a program as JSON, without any measurement.
+
+    {"seconds", ...}: of a run of native code without what is computed at load time, at likely
+    rates of the machine's vectors, so that every such machine gives the same.  `schedule`,
+    `machine`: None for the default schedule and this machine.
+    """
+
 def count_program(program: str, /) -> str:
     """The operation and element counts of a program as JSON.
 

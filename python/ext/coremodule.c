@@ -1032,6 +1032,19 @@ static PyObject *core_emit(PyObject *module, PyObject *args, PyObject *keywords)
   return call_bound(module, text, schedule, machine, bound_code);
 }
 
+static canvas_status bound_cost(canvas_context *ctx, const canvas_bound *bound,
+                                struct bound_texts *out) {
+  return canvas_bound_cost_json(ctx, bound, &out->first);
+}
+
+static PyObject *core_predict_program(PyObject *module, PyObject *args, PyObject *keywords) {
+  static char *names[] = {"program", "schedule", "machine", NULL};
+  PyObject *text, *schedule = Py_None, *machine = Py_None;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "U|OO", names, &text, &schedule, &machine))
+    return NULL;
+  return call_bound(module, text, schedule, machine, bound_cost);
+}
+
 static canvas_status count_program(canvas_context *ctx, struct text in, char **out) {
   canvas_program *program = NULL;
   canvas_status status = canvas_program_parse(ctx, in.bytes, in.length, &program);

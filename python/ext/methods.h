@@ -68,6 +68,9 @@
     "Check a schedule, and return the program and the schedule in canonical form.")                \
   X(emit, core_emit, WITH_KEYWORDS, "($module, program, schedule=None, machine=None)",             \
     "The C of a program under a schedule.")                                                        \
+  X(predict_program, core_predict_program, WITH_KEYWORDS,                                          \
+    "($module, program, schedule=None, machine=None)",                                             \
+    "The predicted time of a program as JSON, without any measurement.")                           \
   X(count_program, core_count_program, METH_O, "($module, program, /)",                            \
     "The operation and element counts of a program as JSON.")                                      \
   X(measurer, core_measurer, WITH_KEYWORDS,                                                        \

@@ -6,9 +6,11 @@
 #include "api/api_call.h"
 #include "api/handle.h"
 #include "autoschedule/default.h"
+#include "base/json.h"
 #include "edit/schedule_edit_text.h"
 #include "explain/explain.h"
 #include "prepare/prepare.h"
+#include "prepare/prepare_cost.h"
 #include "prepare/prepared_code.h"
 #include "rewrite/program_edit.h"
 #include "tune/rates_here.h"
@@ -150,6 +152,29 @@ API_STATUS(canvas_bound_explain, (canvas_context * ctx, const canvas_bound *boun
   if (status == CANVAS_OK) *out = buf_take(&text);
   buf_free(&text);
   return status;
+}
+
+API_STATUS(canvas_bound_cost_json, (canvas_context * ctx, const canvas_bound *bound, char **out),
+           (ctx, bound, out)) {
+  NEED(bound);
+  NEED(out);
+  const struct rates rates = rates_likely(&bound->tree->machine);
+  struct cost_parts c;
+  TRY(prepare_cost(ctx, bound->tree, &rates, &c));
+  const struct {
+    const char *name;
+    double seconds;
+  } rows[] = {{"seconds", c.seconds}, {"compute", c.compute}, {"loads", c.loads},
+              {"waits", c.waits},     {"l2", c.l2},           {"l3", c.l3},
+              {"memory", c.memory}};
+  struct buf text = {0};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    buf_printf(&text, "%s\"%s\": ", i ? ", " : "{", rows[i].name);
+    json_number(&text, rows[i].seconds);
+  }
+  buf_puts(&text, "}\n");
+  *out = buf_take(&text);
+  return CANVAS_OK;
 }
 
 API_VALUE(char *, canvas_bound_program_print, (const canvas_bound *bound), (bound), NULL) {

@@ -6,8 +6,7 @@
 #include <string.h>
 
 #include "autoschedule/default.h"
-#include "cost/schedule_cost.h"
-#include "prepare/prepare.h"
+#include "prepare/prepare_cost.h"
 
 struct fuse_costs fuse_costs_open(const struct machine *machine) {
   struct fuse_costs c = {.machine = *machine};
@@ -27,12 +26,8 @@ void fuse_costs_close(struct fuse_costs *c) {
 /* Predicted seconds of the bound tree, without the part that is computed at load time. */
 static double bound_seconds(const struct fuse_costs *c, const struct loop_tree *tree) {
   canvas_context ctx;
-  struct prepared *prepared = NULL;
-  struct schedule_cost cost;
-  if (prepare_split(&ctx, tree, &prepared) != CANVAS_OK) return INFINITY;
-  canvas_status status = cost_of(&ctx, prepared ? prepared->rest.tree : tree, &c->rates, &cost);
-  prepare_free(prepared);
-  return status == CANVAS_OK ? cost.seconds : INFINITY;
+  struct cost_parts cost;
+  return prepare_cost(&ctx, tree, &c->rates, &cost) == CANVAS_OK ? cost.seconds : INFINITY;
 }
 
 static double predict(const struct fuse_costs *c, const struct program *p) {

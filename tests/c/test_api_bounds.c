@@ -295,6 +295,7 @@ static void schedules(void **state) {
   NOTHING(canvas_bound_edits(NULL));
   NOTHING(canvas_bound_program_print(NULL));
   BAD(canvas_bound_explain(ctx, NULL, OUT(char *)));
+  BAD(canvas_bound_cost_json(ctx, NULL, OUT(char *)));
   BAD_TEXTS(canvas_bound_edit, (ctx, api.bound), (OUT(canvas_bound *)));
   BAD(canvas_bound_edit(ctx, NULL, "", 0, OUT(canvas_bound *)));
   BAD_TEXTS(canvas_bound_follow, (ctx, api.bound), (OUT(canvas_schedule *)));

@@ -84,6 +84,7 @@ TEXT_CALL(pack_torch, canvas_pack_torch(CTX, api.pack, true, &text))
 TEXT_CALL(operator_describe, canvas_operator_describe(CTX, "gemm", &text))
 TEXT_CALL(program_count_json, canvas_program_count_json(CTX, api.program, &text))
 TEXT_CALL(bound_explain, canvas_bound_explain(CTX, api.bound, &text))
+TEXT_CALL(bound_cost_json, canvas_bound_cost_json(CTX, api.bound, &text))
 TEXT_CALL(bound_emit,
           canvas_bound_emit(CTX, api.bound, &(canvas_emit_options){.prepare = true}, &text))
 TEXT_CALL(bound_statements, canvas_bound_statements(CTX, api.bound, NULL, &text))
@@ -749,6 +750,7 @@ static const struct {
     CALL(bound_holes),
     CALL(bound_warnings),
     CALL(bound_explain),
+    CALL(bound_cost_json),
     CALL(bound_dot),
     CALL(bound_edits),
     CALL(bound_emit),

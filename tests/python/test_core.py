@@ -10,6 +10,7 @@ import os
 import pathlib
 import pickle
 import random
+import re
 import resource
 import shutil
 import subprocess
@@ -520,3 +521,25 @@ def test_a_package_that_is_not_built_says_so(tmp_path: pathlib.Path) -> None:
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith("ImportError: canvas._core, its part in C, is not built in '")
     assert last.endswith("/canvas': run ./dev build there, or pip install .")
+
+
+def test_the_predicted_time_of_a_program() -> None:
+    """Of the part that runs in each call: constant weights are packed before."""
+
+    def convolution(channels: int, size: int) -> str:
+        sizes = f"in_channels={channels} out_channels={channels} height={size} width={size}"
+        return _core.operator_program("conv2d_nchw", f"{sizes} kernel=3,3 padding=1,1")
+
+    program = convolution(64, 8)
+    cost = json.loads(_core.predict_program(program))
+    assert list(cost) == ["seconds", "compute", "loads", "waits", "l2", "l3", "memory"]
+    assert all(value >= 0 for value in cost.values()) and 1e-6 < cost["seconds"] < 1e-3
+    assert json.loads(_core.predict_program(convolution(64, 16)))["seconds"] > 2 * cost["seconds"]
+    constant = re.sub(r"^(in W .*)$", r"\1 const", program, flags=re.M)
+    assert json.loads(_core.predict_program(constant))["seconds"] < 0.8 * cost["seconds"]
+    edited, schedule = _core.bind_schedule(program)
+    assert json.loads(_core.predict_program(edited, schedule)) == cost
+    with pytest.raises(_core.Error, match="holes"):
+        _core.predict_program(edited, re.sub(r"\b(\w+):\d+", r"\1:?", schedule, count=1))
+    with pytest.raises(_core.Error):
+        _core.predict_program("no program")
