@@ -1,8 +1,8 @@
 """Fits of a trained network: what each kind of choice reaches, beside its teacher.
 
-    ./dev bench fit [--data NAME] [--model NAME] [--width N] [--budget B ...] [--draws N]
-                    [--seeds S,S] [--time T] [--teacher-epochs E] [--teacher FILE] [--out DIR]
-                    [--json] [--record]
+    ./dev bench fit [--data NAME] [--images N] [--model NAME] [--width N] [--budget B ...]
+                    [--draws N] [--seeds S,S] [--time T] [--teacher-epochs E] [--teacher FILE]
+                    [--out DIR] [--json] [--record]
 
 The teacher's weights are read from FILE; `./dev bench teacher` describes how they are made for E
 epochs if FILE is missing. Each seed is a fit of its own, in a folder of DIR if one is given, where
@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import statistics
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,17 @@ def trained(data: Data, model: str, width: int, epochs: int, file: Path) -> torc
         bench_teacher.trained(data, model, width, epochs, file)
     network = build_network(Recipe(model, width, data.shape, data.classes, "all", 0))
     return canvas.load_weights(network, file)
+
+
+def fewer(data: Data, count: int) -> Data:
+    """The same data with its first training images alone."""
+    images, labels = data.train
+    return replace(
+        data,
+        train=(images[:count].clone(), labels[:count].clone()),
+        description=f"{data.description}; the first {count} training images",
+        checksum="",
+    )
 
 
 def best_of_kind(found: Fit) -> dict[tuple[str, str], Candidate]:
@@ -78,6 +90,7 @@ def line(row: dict[str, Any]) -> str:
 def main() -> None:
     parser = harness.parser(__doc__)
     parser.add_argument("--data", default="digits-scattered", metavar="NAME")
+    parser.add_argument("--images", type=int, default=None, metavar="N")
     parser.add_argument("--model", default="resnet8", metavar="NAME")
     parser.add_argument("--width", type=int, default=16, metavar="N")
     parser.add_argument("--budget", action="append", metavar="B")
@@ -98,6 +111,8 @@ def main() -> None:
     network = (given.model, given.width, given.teacher_epochs)
     file = Path(given.teacher or bench_teacher.place(data, *network))
     teacher = trained(data, *network, file)
+    if given.images is not None:
+        data = fewer(data, given.images)
     fits: list[Fit] = []
     for seed in map(int, given.seeds.split(",")):
         start = time.monotonic()

@@ -244,6 +244,45 @@ def test_screening(teacher, recorded):
     assert len(good) <= 2 and all(not operator.control for operator in good)
 
 
+def test_the_best_are_those_that_no_other_beats_in_error_and_costs(teacher):
+    def item(name, error, *costs):
+        return screen.Screened(Operator(name, controls.POINTWISE, False), name, error, costs)
+
+    found = [
+        item("bad and cheap", 0.9, 1.0),
+        item("beaten", 0.3, 20.0),
+        item("cheap", 0.4, 5.0),
+        item("equal", 0.2, 10.0),
+        item("good", 0.1, 30.0),
+        item("beaten twice", 0.35, 40.0),
+        item("fair", 0.2, 10.0),
+        item("bad", 0.8, 50.0),
+    ]
+    order = [one.hash for one in screen.best_first(found)]
+    assert order[:4] == ["good", "equal", "fair", "cheap"]
+    assert order[4:] == ["beaten", "beaten twice", "bad", "bad and cheap"]
+    assert [one.name for one in screen.survivors(found, 9)] == [
+        "good",
+        "equal",
+    ]  # of one kind: two
+    nothing_beaten = [replace(one, costs=(*one.costs, -one.costs[0])) for one in found]
+    order = [one.error for one in screen.best_first(nothing_beaten)]
+    assert order == sorted(order)
+
+
+def test_screening_weighs_what_budgets_limit(teacher, recorded):
+    layer = screening_layer(teacher.targets)
+    names = ["latency", "macs", "params"]
+    data = recorded[layer.name]
+    found = screen.screen(teacher.targets, data, 5, 4, quantities=names)
+    assert [one.hash for one in found] == [
+        one.hash for one in screen.screen(teacher.targets, data, 5, 4)
+    ]
+    for one in found:
+        seconds, macs, params = one.costs
+        assert 1e-8 < seconds < 1e-2 and 0 < macs <= 0.5 * layer.macs and params == int(params)
+
+
 def test_proposals_keep_to_the_budget(teacher):
     targets = teacher.targets
     rows = item_table.kept_rows(teacher, timed=False)

@@ -125,8 +125,13 @@ class FitRun:
         return [parse_budget(text) for text in self.options["budget"]]
 
     @property
+    def quantities(self) -> list[str]:
+        """What the budgets limit: some of latency, macs and params."""
+        return sorted({name for one in self.budgets for name in one.limits})
+
+    @property
     def timed(self) -> bool:
-        return any("latency" in one.limits for one in self.budgets)
+        return "latency" in self.quantities
 
     def until(self, share: float) -> float:
         limit = self.options["time_limit"]
@@ -196,7 +201,7 @@ class FitRun:
 
         return screen(
             self.teacher.targets, self.recorded[layer.name], self.seed, count, self.workers,
-            self.until(SCREENING_ENDS), known, tell,
+            self.until(SCREENING_ENDS), known, tell, self.quantities,
         )  # fmt: skip
 
     def _step(self, name: str) -> None:

@@ -2,20 +2,24 @@
 
     draws, then children of the best -> sizes for half of the layer's MACs -> 60 steps -> error
 
-The error ranks kernels as their fits to all layers do (docs/search.md).  Kernels come in
-generations: each is a function of the seed and of the errors of the generations before it, so that
-its kernels can be fitted in any order.
+The error ranks kernels as their fits to all layers do (docs/search.md).  What budgets limit counts
+beside it: of two good kernels with the same error the cheaper one is better, by MACs, weights or
+predicted native time.  Kernels come in generations: each is a function of the seed and of the
+errors of the generations before it, so that its kernels can be fitted in any order.
 """
 
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+
+import numpy as np
 
 from .. import _core
 from ..errors import CanvasError
@@ -39,11 +43,14 @@ TRIES = 2000  # draws of a generation, after which the screening ends
 
 @dataclass(frozen=True)
 class Screened:
-    """A kernel and what became of it: the error after STEPS steps, 0..1, and its hash."""
+    """A kernel and what became of it: the error after STEPS steps, 0..1, and its hash; `costs`: by
+    quantity, at the layer of the fit.
+    """
 
     operator: Operator
     hash: str
     error: float
+    costs: tuple[float, ...] = ()
 
 
 def screen(
@@ -55,12 +62,14 @@ def screen(
     until: float = math.inf,
     known: Mapping[str, float] = MappingProxyType({}),
     tell: Callable[[int, Screened, float], None] = lambda number, item, seconds: None,
+    quantities: Sequence[str] = ("macs",),
 ) -> list[Screened]:
     """At most `count` different kernels with their errors on the layer of `screening_layer`, whose
     inputs and outputs are `data`, in the order tried; fewer where `until` (time.monotonic) comes.
 
     `known`: errors by hash that an earlier run has found; `tell` hears of every other kernel: its
-    number from 1, what became of it, the processor seconds of its fit.
+    number from 1, what became of it, the processor seconds of its fit.  `quantities`: what budgets
+    limit, of macs, params and latency.
     """
     layer, lines = screening_layer(targets), targets_text(targets)
     found: list[Screened] = []
@@ -69,7 +78,7 @@ def screen(
         size = min(GENERATION, count - len(found))
         if size <= 0 or time.monotonic() > until:
             break
-        items = _generation(lines, layer, found, seen, seed, generation, size)
+        items = _generation(lines, layer, found, seen, seed, generation, size, quantities)
         errors = {i: known[item.hash] for i, (item, _) in enumerate(items) if item.hash in known}
         asked = [i for i in range(len(items)) if i not in errors]
         jobs = [items[i][1] for i in asked]
@@ -93,10 +102,11 @@ def _generation(
     seed: int,
     generation: int,
     size: int,
+    quantities: Sequence[str],
 ) -> list[tuple[Screened, Sized]]:
     """The next kernels, without their errors, each with its sizes at the layer."""
     chance = random.Random(f"{seed} {generation}")
-    best = sorted(found, key=lambda item: item.error)[:PARENTS]
+    best = list(itertools.islice(best_first(found), PARENTS))
     items: list[tuple[Screened, Sized]] = []
     for index in range(generation * TRIES, (generation + 1) * TRIES):
         if len(items) == size:
@@ -113,8 +123,24 @@ def _generation(
         name = f"k{len(found) + len(items) + 1:04d}"
         operator = Operator(name, drawn[0], control=False, groups=drawn[1])
         if sized := sizes_of(operator, layer, (SHARE,)):
-            items.append((Screened(operator, hash, math.nan), sized[0]))
+            costs = _costs(sized[0], quantities)
+            items.append((Screened(operator, hash, math.nan, costs), sized[0]))
     return items
+
+
+def _costs(sized: Sized, quantities: Sequence[str]) -> tuple[float, ...]:
+    """Of an item, infinite where there is none."""
+    found = []
+    for name in quantities:
+        if name == "latency":
+            try:
+                predicted = _core.predict_program(_core.lower(sized.pack.text, 0, 1))
+                found.append(float(json.loads(predicted)["seconds"]))
+            except CanvasError:
+                found.append(math.inf)
+        else:
+            found.append(float(sized.pack.cost[name]))
+    return tuple(found)
 
 
 def _error(sized: Sized, data: LayerData, seed: int) -> tuple[float, float]:
@@ -127,13 +153,29 @@ def _error(sized: Sized, data: LayerData, seed: int) -> tuple[float, float]:
     return error, time.process_time() - begun
 
 
+def best_first(found: Sequence[Screened]) -> Iterator[Screened]:
+    """Good kernels front by front: first those that no other one beats in error and costs, then
+    those that only these beat, and so on, within a front by error.  Then the others by error.
+    """
+    left = sorted((i for i in found if i.error <= GOOD), key=lambda item: item.error)
+    values = np.array([(item.error, *item.costs) for item in left])
+    at = np.arange(len(left))
+    while len(at):
+        rows = values[at]
+        no_worse = (rows[:, None] <= rows[None]).all(2)
+        beaten = (no_worse & ~no_worse.T).any(0)
+        yield from (left[i] for i in at[~beaten])
+        at = at[beaten]
+    yield from sorted((i for i in found if i.error > GOOD), key=lambda item: item.error)
+
+
 def survivors(found: Sequence[Screened], count: int) -> list[Operator]:
     """At most `count` good kernels, the best first: each error below GOOD, of kernels that use the
     same primitives the same number of times only the best two.
     """
     chosen: list[Operator] = []
     alike: dict[tuple[str, ...], int] = {}
-    for item in sorted(found, key=lambda item: item.error):
+    for item in best_first(found):
         kind = _primitives(item.operator.kernel)
         if item.error > GOOD or alike.get(kind, 0) >= 2 or len(chosen) == count:
             continue
