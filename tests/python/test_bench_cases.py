@@ -258,6 +258,11 @@ SMALL = {  # arguments of its smallest run; FOLDER is an empty one
         "--teacher",
         "FOLDER/teacher.safetensors",
     ],
+    "fit_parts": [
+        *("--data", "synthetic", "--width", "4", "--budget", "macs=0.9x", "--draws", "1"),
+        *("--drawn", "1", "--shares", "0.5", "--epochs", "1", "--seeds", "1"),
+        *("--teacher-epochs", "1", "--teacher", "FOLDER/teacher.safetensors"),
+    ],
     "layers": ["512@7", "--seconds", "1", "--rounds", "1", "--figure", "FOLDER/layers.svg"],
     "native": ["gemv", "--rounds", "1", "--compile", "none"],
     "network": ["--sampled", "1", "--rounds", "1"],

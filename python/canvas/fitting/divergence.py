@@ -1,4 +1,6 @@
-"""How far a network's outputs are from its teacher's: the Kullback-Leibler divergence."""
+"""How far a network is from its teacher: the Kullback-Leibler divergence of its outputs, and the
+loss of distillation.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 BATCH = 256
+SHARE, TEMPERATURE = 0.9, 4.0  # of distillation
 
 
 def outputs_of(network: nn.Module, images: Tensor) -> Tensor:
@@ -25,7 +28,11 @@ def divergence(outputs: Tensor, teacher: Tensor) -> float:
 
 
 def distillation(
-    outputs: Tensor, teacher: Tensor, labels: Tensor, share: float, temperature: float
+    outputs: Tensor,
+    teacher: Tensor,
+    labels: Tensor,
+    share: float = SHARE,
+    temperature: float = TEMPERATURE,
 ) -> Tensor:
     """The loss of distillation: `share` of KL at a temperature, times its square as usual, and the
     rest of the cross-entropy with the labels.
@@ -37,3 +44,10 @@ def distillation(
         log_target=True,
     )
     return share * temperature**2 * soft + (1 - share) * F.cross_entropy(outputs, labels)
+
+
+def imitation(teacher: nn.Module, images: Tensor, outputs: Tensor, labels: Tensor) -> Tensor:
+    """The loss of distillation of a network's outputs on a batch; the teacher runs beside it."""
+    with torch.no_grad():
+        wanted = teacher(images)
+    return distillation(outputs, wanted, labels)

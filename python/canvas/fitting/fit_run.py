@@ -35,7 +35,7 @@ from ..training.train import NotFinite, Training, hits, score
 from . import weight_files
 from .budget import Budget, parse_budget
 from .candidates import CONTROLS, MIX, SINGLE, Proposal, propose
-from .divergence import distillation
+from .divergence import imitation
 from .forks import run_forked
 from .item_table import LONG, SHORT, Outcome, Row, fill, fit_operator, kept_rows
 from .menu import CONTROLS as KNOWN
@@ -48,7 +48,6 @@ REFIT = 300  # steps of the operators that are tuned
 TUNED_NETWORKS = {MIX: 2, CONTROLS: 2, SINGLE: 1}  # of each role that are tuned, for each budget
 SURVIVORS = 40
 RATE = 0.05  # peak of the tuning
-SHARE, TEMPERATURE = 0.9, 4.0  # of distillation
 TEACHER, TUNED = "teacher", "tuned"  # roles, beside MIX, CONTROLS and SINGLE
 TUNED_TEACHER = "teacher, tuned"  # its name
 FINAL_SEED = 1000  # how far the second seed of the finals is from the fit's own
@@ -496,7 +495,7 @@ class FitRun:
         """Accuracy on validation after so many epochs; raises NotFinite."""
         if not epochs:
             return score(network, self.images.validation)
-        objective = partial(_distilled, self.teacher.network.eval())
+        objective = partial(imitation, self.teacher.network.eval())
         training = Training(
             network, self.images, epochs, seed, peak_rate=RATE, objective=objective
         )
@@ -674,12 +673,6 @@ def _lost(why: str) -> Tuned:
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
-
-
-def _distilled(teacher: nn.Module, images: Tensor, outputs: Tensor, labels: Tensor) -> Tensor:
-    with torch.no_grad():
-        wanted = teacher(images)
-    return distillation(outputs, wanted, labels, SHARE, TEMPERATURE)
 
 
 def _sized(item: FittedItem) -> Sized:
