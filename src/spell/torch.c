@@ -303,9 +303,9 @@ static void print_repr(struct buf *out, const struct kernel *k) {
   buf_puts(out, "\"\n");
 }
 
-static void print_forward(struct buf *out, const struct needs *needs) {
+static void print_check(struct buf *out, const struct needs *needs) {
   buf_puts(out,
-           "\n    def forward(self, x):\n"
+           "\n    def check_input(self, x):\n"
            "        if x.dim() != 4 or x.shape[1] != self.cin:\n"
            "            raise ValueError(f\"the kernel wants [N, {self.cin}, H, W], not"
            " {list(x.shape)}\")\n");
@@ -315,23 +315,35 @@ static void print_forward(struct buf *out, const struct needs *needs) {
              "            size = f\"{x.shape[2]}x{x.shape[3]}\"\n"
              "            raise ValueError(f\"the kernel wants H and W to be multiples of"
              " {self.stride}, not {size}\")\n");
+  if (!needs->fixed_hw) return;
+  buf_printf(out, "        h, w = %s\n",
+             needs->strided ? "x.shape[2:]" : "(-(-size // self.stride) for size in x.shape[2:])");
+  buf_printf(out,
+             "        if h != self.h or w != self.w:\n"
+             "            size = f\"{self.h}x{self.w}, not {h}x{w}\"\n"
+             "            raise ValueError(f\"weights of the kernel fix its images%s to"
+             " {size}\")\n",
+             needs->strided ? "" : " (after the stride)");
+}
+
+static void print_forward(struct buf *out, const struct needs *needs) {
+  print_check(out, needs);
+  buf_puts(out,
+           "\n    def forward(self, x):\n"
+           "        self.check_input(x)\n"
+           "        return self.run(x)\n"
+           "\n    def run(self, x):\n"
+           "        \"\"\"forward without checks, which torch.fx can trace.\"\"\"\n");
   if (needs->pooled)
     buf_puts(out,
              "        if self.stride > 1:\n"
              "            x = F.avg_pool2d(x, self.stride, ceil_mode=True,"
              " count_include_pad=False)\n");
-  if (needs->fixed_hw)
-    buf_printf(out,
-               "        if x.shape[2] != self.h or x.shape[3] != self.w:\n"
-               "            size = f\"{self.h}x{self.w}, not {x.shape[2]}x{x.shape[3]}\"\n"
-               "            raise ValueError(f\"weights of the kernel fix its images%s to"
-               " {size}\")\n",
-               needs->strided ? "" : " (after the stride)");
   if (needs->averaged)
     buf_puts(out,
              "        if self.cin > self.cout:\n"
-             "            groups = x.chunk(self.copies, dim=1)\n"
-             "            results = [self.template(a, copy) for copy, a in enumerate(groups)]\n"
+             "            parts = x.chunk(self.copies, dim=1)\n"
+             "            results = [self.template(parts[i], i) for i in range(self.copies)]\n"
              "            return torch.stack(results).mean(dim=0)\n");
   if (needs->side_by_side)
     buf_puts(out,
