@@ -1,13 +1,14 @@
 """What each part of a fit is worth: the whole procedure, and the procedure without one part.
 
     ./dev bench fit_parts [--data NAME] [--model NAME] [--width N] [--budget B] [--draws N]
-                          [--drawn N] [--shares S,S] [--epochs E] [--seeds S,S]
-                          [--workers N] [--teacher-epochs E] [--teacher FILE] [--json] [--record]
+                          [--drawn N] [--shares S,S] [--steps N] [--epochs E] [--seeds S,S]
+                          [--workers N] [--teacher-epochs E] [--teacher FILE] [--json]
+                          [--record]
 
 The teacher is that of `./dev bench fit`. The menu has the known operators and N (--drawn) of
 --draws drawn kernels. A row is the network that a variant chooses for the budget, its operators
-fitted for 300 steps and E epochs of distillation: divergence from the teacher before tuning, and
-accuracy on test images after it, means over seeds. The variants:
+fitted for N steps (--steps), then tuned by E epochs of distillation: divergence from the teacher
+before tuning, and accuracy on test images after it, means over seeds. The variants:
 
     whole          as canvas.fit does it
     no screening   the first drawn kernels instead of the best ones
@@ -126,7 +127,7 @@ class Parts:
         """The network after longer fits and distillation."""
         fitted: dict[str, Fitted] = {
             row.layer: fit_operator(
-                self.recorded[row.layer], row.sized, REFIT, self.seed, take_over
+                self.recorded[row.layer], row.sized, self.given.steps, self.seed, take_over
             )[0]
             for row in proposal.rows
             if row.sized is not None
@@ -194,6 +195,7 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=200, metavar="N")
     parser.add_argument("--drawn", type=int, default=6, metavar="N")
     parser.add_argument("--shares", default=",".join(map(str, SHARES)), metavar="S,S")
+    parser.add_argument("--steps", type=int, default=REFIT, metavar="N")
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--seeds", default="1,2,3", metavar="S,S")
     parser.add_argument("--workers", type=int, default=2)

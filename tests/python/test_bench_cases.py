@@ -260,7 +260,7 @@ SMALL = {  # arguments of its smallest run; FOLDER is an empty one
     ],
     "fit_parts": [
         *("--data", "synthetic", "--width", "4", "--budget", "macs=0.9x", "--draws", "1"),
-        *("--drawn", "1", "--shares", "0.5", "--epochs", "1", "--seeds", "1"),
+        *("--drawn", "1", "--shares", "0.5", "--steps", "1", "--epochs", "1", "--seeds", "1"),
         *("--teacher-epochs", "1", "--teacher", "FOLDER/teacher.safetensors"),
     ],
     "layers": ["512@7", "--seconds", "1", "--rounds", "1", "--figure", "FOLDER/layers.svg"],
