@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from .inference.compiled_network import CompiledNetwork, compile
     from .nn.compiled import Compiled, compile_program
     from .nn.convert import Conversion, convert
+    from .nn.finalize import finalize
     from .nn.fold import fold
     from .nn.placeholder import Placeholder, get_placeholders, replace, sample, seed
     from .nn.tuned import Tuned, tune
@@ -65,6 +66,7 @@ __all__ = [
     "convert",
     "data_from",
     "export",
+    "finalize",
     "fit",
     "fold",
     "get_placeholders",
@@ -94,6 +96,7 @@ _LAZY = {
     "convert": "nn.convert",
     "data_from": "data",
     "export": "deploy.export",
+    "finalize": "nn.finalize",
     "Fit": "fitting.fit",
     "fit": "fitting.fit",
     "fold": "nn.fold",

@@ -121,6 +121,7 @@ TABLE = {
             "colour": ["red"],
         },
     ),
+    "finalize": ({"model": "NETWORK"}, {"model": NO_MODULE}),
     "fit": (
         {"network": "NETWORK", "data": IMAGES},
         {
@@ -174,7 +175,10 @@ TABLE = {
             "title": NO_TEXT + NEVER,
         },
     ),
-    "replace": ({"module": "NETWORK", "kernel": "PACK"}, {"module": NO_MODULE, "kernel": NO_PACK}),
+    "replace": (
+        {"module": "NETWORK", "kernel": "PACK"},
+        {"module": NO_MODULE, "kernel": NO_PACK, "re_solve": NO_SWITCH},
+    ),
     "replay": (
         {"folder": "nowhere", "name": "1"},
         {
@@ -228,6 +232,7 @@ TABLE = {
             "what": NO_PATH + NEVER,
             "out": NO_PATH,
             "resume": NO_SWITCH,
+            "re_solve": NO_SWITCH,
             "device": NO_TEXT + NEVER,
             "threads": [0.5, [], b"1"],
             "say": NO_FUNCTION,

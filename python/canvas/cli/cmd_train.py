@@ -49,6 +49,11 @@ def parser() -> argparse.ArgumentParser:
         "--resume", action="store_true", help="continue after the last stored epoch in DIR"
     )
     parser.add_argument(
+        "--re-solve",
+        action="store_true",
+        help="choose the kernel's sizes anew for these images, for the same share of MACs",
+    )
+    parser.add_argument(
         "--device",
         default="auto",
         metavar="auto|cpu|cuda",

@@ -25,7 +25,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,7 @@ from ..errors import CanvasError, one_line
 from ..files import open_lock, try_lock
 from ..nn.load_model import check_model
 from ..nn.network import Recipe, build_network
+from ..nn.network import re_solve as solve_again
 from ..nn.pack import KernelPack
 from ..options import changed, read_option
 from ..reporting.report import write_atomically
@@ -91,7 +92,7 @@ class Trained:
         )
 
 
-@checked(what=NAMED, out=PATH, resume=SWITCH, device=TEXT, say=FUNCTION)
+@checked(what=NAMED, out=PATH, resume=SWITCH, device=TEXT, say=FUNCTION, re_solve=SWITCH)
 def train_network(
     what: str | os.PathLike[str] | KernelPack,
     *,
@@ -99,6 +100,7 @@ def train_network(
     resume: bool = False,
     device: str = "auto",
     threads: int | str | None = None,
+    re_solve: bool = False,
     say: Say | None = None,
     **options: Any,
 ) -> Trained:
@@ -109,13 +111,17 @@ def train_network(
     be a `canvas.data.Data`; missing ones are those of the study.  `out`: the folder of the
     training (default: train-NAME beside the study's finds, else in canvas-runs/).  `resume`
     continues after the last complete epoch; without it, a folder that holds a training is
-    rejected. `device`: auto, cpu or cuda.  `say` receives one line per epoch (default: standard
-    error).
+    rejected. `device`: auto, cpu or cuda.  `re_solve` chooses the kernel's sizes anew for the
+    images of this training and the same share of MACs; without it they are those of the pack, for
+    images of any size where no weight spans the image.  `say` receives one line per epoch
+    (default: standard error).
 
     Raises CanvasError for bad input or a failed training, and KeyboardInterrupt on Ctrl-C;
     complete epochs are kept.
     """
     choice, values, images = prepare(what, options, TRAIN_OPTIONS, "canvas train")
+    if re_solve:
+        choice = _solved(choice, recipe_of(values, images.shape, images.classes))
     place = _device(device)
     folder = Path(out) if out is not None else default_folder(choice)
     say = say or _say_to_stderr
@@ -128,6 +134,12 @@ def train_network(
         except KeyboardInterrupt:
             say(run.how_to_go_on())
             raise
+
+
+def _solved(choice: Choice, recipe: Recipe) -> Choice:
+    if choice.pack is None:
+        raise CanvasError(f"'{choice.name}' has no kernel whose sizes could be chosen anew")
+    return replace(choice, pack=solve_again(recipe, choice.pack))
 
 
 def default_folder(choice: Choice) -> Path:

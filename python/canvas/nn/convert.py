@@ -129,7 +129,7 @@ def convert_layers(
     for path, reason in reasons.items():
         if not reason:
             target = survey.target(path, plain_name(path, taken))
-            _set(model, path, Placeholder.instead_of(survey.layers[path], target))
+            put_layer(model, path, Placeholder.instead_of(survey.layers[path], target))
             targets.append(target)
     rows = tuple(
         Row(path, "skipped" if reason else "replaced", reason, survey.macs(path))
@@ -147,7 +147,7 @@ def restore_kept(model: nn.Module) -> nn.Module:
         raise CanvasError(f"restore_kept takes a torch.nn.Module, not {shown(model)}")
     for path, child in list(model.named_modules()):
         if isinstance(child, Placeholder) and child.kernel is None and child.original is not None:
-            _set(model, path, child.original)
+            put_layer(model, path, child.original)
     return model
 
 
@@ -161,7 +161,7 @@ def copied(model: nn.Module) -> nn.Module:
         ) from error
 
 
-def _set(model: nn.Module, path: str, layer: nn.Module) -> None:
+def put_layer(model: nn.Module, path: str, layer: nn.Module) -> None:
     parent, _, name = path.rpartition(".")
     setattr(model.get_submodule(parent), name, layer)
 

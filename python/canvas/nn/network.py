@@ -20,6 +20,7 @@ from .behaviour import record
 from .convert import convert, convert_layers, replace, restore_kept
 from .load_model import check_model, load_model
 from .pack import KernelPack
+from .placeholder import get_placeholders, known_targets
 
 
 @dataclass(frozen=True)
@@ -110,12 +111,23 @@ def build_network(recipe: Recipe, pack: str | None = None) -> nn.Module:
     )
     if pack is None:
         return model
-    example = torch.zeros(1, *recipe.shape)
     kernel = KernelPack(pack)
-    named = [*kernel.targets, *kernel.kept]
-    model = convert_layers(model, example, recipe.policy, inplace=True, named=named).model
+    model = _converted(model, recipe, kernel)
     torch.manual_seed(recipe.seed + 1)
     return restore_kept(replace(model, kernel))
+
+
+def re_solve(recipe: Recipe, pack: str) -> str:
+    """The text of a pack with sizes chosen anew for the network's own image size."""
+    kernel = KernelPack(pack)
+    model = _converted(build_network(recipe), recipe, kernel)
+    return kernel.re_solved(known_targets(get_placeholders(model))).text
+
+
+def _converted(model: nn.Module, recipe: Recipe, kernel: KernelPack) -> nn.Module:
+    """With placeholders in the layers that a pack names."""
+    example, named = torch.zeros(1, *recipe.shape), [*kernel.targets, *kernel.kept]
+    return convert_layers(model, example, recipe.policy, inplace=True, named=named).model
 
 
 def cost(model: nn.Module, shape: tuple[int, int, int]) -> tuple[int, int]:

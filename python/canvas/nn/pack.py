@@ -12,11 +12,12 @@ from __future__ import annotations
 import hashlib
 import json
 import linecache
+import math
 import os
 import re
 import sys
 import types
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,13 @@ TEXT_LIMIT = 16 << 20  # bytes, as in the core
 HEAD = "canvas 1\n"  # the first line of a pack's text
 # A line of a layer; a node may be called `bind` or `keep`, too.
 LAYER = {word: re.compile(rf"^{word} \S+ Cin=.*\n", re.M) for word in ("bind", "keep")}
+LAYER_KEYS = ("Cin", "Cout", "KH", "KW", "stride")
+LAYER_SIZES = re.compile(
+    r"^(?P<word>bind|keep) (?P<name>\S+) Cin=(?P<Cin>\d+) Cout=(?P<Cout>\d+) KH=(?P<KH>\d+) "
+    r"KW=(?P<KW>\d+) H=(?P<H>\d+) W=(?P<W>\d+) stride=(?P<stride>\d+)(?P<rest>[^#\n]*).*$",
+    re.M,
+)
+GROUPS = re.compile(r" G=(\d+)")
 
 
 class KernelPack:
@@ -117,6 +125,77 @@ class KernelPack:
             if target in part.targets:
                 return part
         raise CanvasError(f"'{self.name}' names no target '{target}'")
+
+    def resized(self, targets: Iterable[Target]) -> KernelPack:
+        """The same kernels and sizes for images of other sizes.
+
+        A layer of the pack gets height and width of the target with its name, channels, window and
+        stride; layers without such a target stay as they are.  Raises CanvasError where a weight
+        spans the image, so that it does not fit another one.
+        """
+        by_name = {target.name: target for target in targets}
+
+        def line(found: re.Match[str]) -> str:
+            target = by_name.get(found["name"])
+            if target is None:
+                return found[0]
+            new = f"{found['word']} {target.sizes_text()}"
+            same = all(int(found[key]) == getattr(target, key.lower()) for key in LAYER_KEYS)
+            return (
+                f"{new}{found['rest']}" if same and f"{new} " not in f"{found[0]} " else found[0]
+            )
+
+        text = LAYER_SIZES.sub(line, self.text)
+        if text == self.text:
+            return self
+        try:
+            resized = KernelPack(text)
+        except CanvasError as error:
+            raise CanvasError(f"{self.name} does not fit images of this size: {error}") from None
+        for before, after in zip(_weight_shapes(self.text), _weight_shapes(resized.text)):
+            if before != after:
+                raise CanvasError(
+                    f"{self.name} has weights as large as the image: {after} instead of {before}; "
+                    "choose its sizes anew (re_solve)"
+                )
+        return resized
+
+    def re_solved(self, targets: Iterable[Target], budget: str | None = None) -> KernelPack:
+        """The same kernels with sizes chosen anew for targets with the names of the pack's own.
+
+        `budget`: as in canvas.sample; None: for each kernel the share of the convolutions' MACs
+        that it has now.  Kept layers are kept.  Raises CanvasError where a target is missing, and
+        NoSolution where no sizes fit.
+        """
+        by_name = {target.name: target for target in targets}
+        missing = [name for name in (*self.targets, *self.kept) if name not in by_name]
+        if missing:
+            raise CanvasError(f"{self.name} has a layer '{missing[0]}', the network has none")
+        solved = [
+            KernelPack(_core.solve(kernel, targets_text, limits, options))
+            for part in self.parts
+            for kernel, targets_text, limits, options in part._questions(by_name, budget)
+        ]
+        return KernelPack.join(solved, [by_name[name] for name in self.kept])
+
+    def _questions(
+        self, targets: Mapping[str, Target], budget: str | None
+    ) -> Iterator[tuple[str, str, str, str]]:
+        """The arguments of _core.solve for one kernel's layers, those of one G at a time: kernel,
+        layers, budget, options.
+        """
+        macs = {row["name"]: int(row["macs"]) for row in self.cost["targets"]}
+        alike: dict[str, list[re.Match[str]]] = {}
+        for line in LAYER_SIZES.finditer(self.text):
+            groups = GROUPS.search(line["rest"])
+            alike.setdefault(groups[0] if groups else "", []).append(line)
+        for groups_text, lines in alike.items():
+            free = any(re.search(r" x\d+=", line["rest"]) for line in lines)
+            share = sum(macs[line["name"]] for line in lines) / sum(map(_dense_macs, lines))
+            own = f"macs={math.ceil(1e6 * share) / 1e6:.6f}x" if free else "macs=none"
+            layers = "".join(targets[line["name"]].line() + "\n" for line in lines)
+            options = f"exempt=1 norm={self.norm}{groups_text}"
+            yield self.kernel, layers, budget or f"{own},params=none", options
 
     @cached_property
     def torch_code(self) -> str:
@@ -256,6 +335,20 @@ class KernelPack:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return KernelPack, (self.text,)
+
+
+def _dense_macs(line: re.Match[str]) -> int:
+    """Of the convolution of a layer's line."""
+    cin, cout, kh, kw, h, w, stride = (
+        int(line[key]) for key in ("Cin", "Cout", "KH", "KW", "H", "W", "stride")
+    )
+    return cin * cout * kh * kw * -(-h // stride) * -(-w // stride)
+
+
+def _weight_shapes(text: str) -> list[str]:
+    """Of each bind line of a pack's text."""
+    binds = [line for line in text.splitlines() if line.startswith("bind ")]
+    return [line.partition("#")[2].strip() for line in binds]
 
 
 @checked(path=PATH)

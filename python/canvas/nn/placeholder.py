@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from .. import _core
-from ..arguments import TEXT, WHOLE, checked, shown
+from ..arguments import SWITCH, TEXT, WHOLE, checked, shown
 from ..errors import CanvasError, NoSolution, one_line
 from .layer_target import Target, plain_name, targets_text
 from .pack import KernelPack
@@ -78,6 +78,15 @@ class Placeholder(nn.Module):
             del self.original
             self.original = None
         self.kernel = kernel
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *others: Any) -> None:
+        """A checkpoint of the network before `canvas.convert` has the convolution's weights where
+        the placeholder is.
+        """
+        for name in [] if self.original is None else self.original.state_dict():
+            if prefix + name in state_dict:
+                state_dict[f"{prefix}original.{name}"] = state_dict.pop(prefix + name)
+        super()._load_from_state_dict(state_dict, prefix, *others)
 
     def extra_repr(self) -> str:
         if self.target is None:
@@ -326,19 +335,29 @@ def _check_whole(name: str, number: Any) -> None:
 # -- replacing --
 
 
-def replace(module: nn.Module, kernel: KernelPack | type[nn.Module]) -> nn.Module:
+@checked(re_solve=SWITCH)
+def replace(
+    module: nn.Module, kernel: KernelPack | type[nn.Module], *, re_solve: bool = False
+) -> nn.Module:
     """Put a kernel into all placeholders of a network and return the network.
 
     `kernel`: a pack or its `module`; each placeholder gets the binding with its target's name, or
-    else one with its sizes; a target that the pack keeps stays as it is.  Any other class is
+    else one with its sizes; a target that the pack keeps stays as it is.  Images may have another
+    size than the pack's where no weight spans the image; `re_solve` chooses the sizes of the pack
+    anew for them, with the same share of MACs.  Any other class is
     called as ``kernel(c, h, w)``, for placeholders put in by hand.  New weights are drawn from
     torch's generator, on the device and in the dtype of the network.  Warns if a weight cannot
     affect the output because the image of its layer is small. Raises CanvasError for bad input;
     then nothing is replaced.
     """
     placeholders = get_placeholders(module)
-    known_targets(placeholders)
-    _warn_of_idle(kernel)
+    targets = known_targets(placeholders)
+    pack = getattr(kernel, "pack", kernel)
+    if isinstance(pack, KernelPack):
+        kernel = pack.re_solved(targets) if re_solve else pack.resized(targets)
+        _warn_of_idle(kernel)
+    elif re_solve:
+        raise CanvasError(f"re_solve is for a KernelPack, not {shown(kernel)}")
     made = [_make(child, kernel) for child in placeholders.values()]
     homes = [_home_of(child, module) for child in placeholders.values()]
     for child, new, (device, dtype) in zip(placeholders.values(), made, homes):
@@ -347,23 +366,20 @@ def replace(module: nn.Module, kernel: KernelPack | type[nn.Module]) -> nn.Modul
     return module
 
 
-def _warn_of_idle(kernel: Any) -> None:
-    pack = getattr(kernel, "pack", kernel)
-    if isinstance(pack, KernelPack):
-        for line in _core.idle_weights(pack.text).splitlines():
-            warnings.warn(f"{line}; it gets no gradient there", stacklevel=4)
+def _warn_of_idle(pack: KernelPack) -> None:
+    for line in _core.idle_weights(pack.text).splitlines():
+        warnings.warn(f"{line}; it gets no gradient there", stacklevel=4)
 
 
 def _make(placeholder: Placeholder, kernel: Any) -> nn.Module | None:
     """The module for a placeholder; None where the pack keeps its target."""
     target = placeholder.target
     assert target is not None
-    pack = kernel if isinstance(kernel, KernelPack) else getattr(kernel, "pack", None)
-    if isinstance(pack, KernelPack) and target.name in pack.kept:
-        _check_kept(placeholder, pack)
+    if isinstance(kernel, KernelPack) and target.name in kernel.kept:
+        _check_kept(placeholder, kernel)
         return None
-    if isinstance(pack, KernelPack):
-        return _make_part(pack, target)
+    if isinstance(kernel, KernelPack):
+        return _make_part(kernel, target)
     if not (isinstance(kernel, type) and issubclass(kernel, nn.Module)):
         raise CanvasError(f"replace takes a KernelPack or a module's class, not {shown(kernel)}")
     if target.cin != target.cout or target.stride != 1:
