@@ -257,6 +257,7 @@ def test_buffers_that_are_tensors_at_times():
 @pytest.mark.parametrize("check", [True, False])
 def test_weights_that_are_changed_in_place(check, tmp_path):
     """As embedding does with max_norm."""
+    torch.manual_seed(0)
     model = nn.Sequential(nn.Embedding(9, 4, max_norm=0.5), nn.Linear(4, 4)).eval()
     other = copy.deepcopy(model)
     words = torch.tensor([[1, 2], [3, 4]])

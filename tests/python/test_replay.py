@@ -57,9 +57,11 @@ def test_an_audit_trains_as_the_search_did(study, tmp_path):
     """A find that was trained to the end, called pruned, comes out as recorded."""
     copy = tmp_path / "copy"
     shutil.copytree(study, copy)
-    change(copy, "UPDATE task SET state = 'pruned' WHERE kind = 'accuracy' AND candidate = "
-                 "(SELECT max(id) FROM network)")  # fmt: skip
-    ((row, audited),) = audit(copy, 1, lambda line: None).rows
+    last = "(SELECT max(candidate) FROM epoch JOIN network ON id = candidate WHERE kind = 'find')"
+    change(copy, "UPDATE task SET state = 'pruned' WHERE kind = 'accuracy' AND state = 'done' AND "
+                 f"candidate = {last}")  # fmt: skip
+    rows = audit(copy, 9, lambda line: None).rows  # others were rejected before their training
+    ((row, audited),) = [pair for pair in rows if pair[0].status == "pruned"]
     with Study.read(copy) as studied:
         whole = studied.curve(row.id)[-1]  # from the search's own seed; the row's may be a mean
     assert row.status == "pruned" and audited.accuracy == whole
