@@ -210,7 +210,9 @@ def test_menu_sizes_every_operator_for_its_layer():
     target = Target("t", 8, 16, 6, 6, stride=2)
     for operator in menu.CONTROLS:
         items = sizes_of(operator, target)
-        assert {item.windowed for item in items} == {False, True}, operator.name
+        ways = {False} if operator.pooled else {False, True}
+        assert {item.windowed for item in items} == ways, operator.name
+        assert operator.pooled != bool(sizes_of(operator, replace(target, stride=1)))
         assert items and len({item.pack.text for item in items}) == len(items)
         for item in items:
             assert operator.fixed or item.pack.macs <= item.share * target.macs

@@ -39,7 +39,7 @@ from .divergence import imitation
 from .forks import run_forked
 from .item_table import LONG, SHORT, Outcome, Row, fill, fit_operator, kept_rows
 from .menu import CONTROLS as KNOWN
-from .menu import Operator, Sized, sizes_of
+from .menu import FLOOR, Operator, Sized, sizes_of
 from .screen import Screened, screen, survivors
 from .teacher import Fitted, Teacher
 
@@ -55,7 +55,7 @@ OVER = 1.02  # a network may take so many times its budget of latency
 ROUNDS = 3  # of choosing again because whole networks took longer than the sum of their layers
 
 # Until when stages may begin work, as shares of a time limit.
-SCREENING_ENDS, SHORT_FITS_END, TABLE_ENDS, REFITS_END, TUNING_ENDS = 0.15, 0.35, 0.45, 0.6, 0.85
+SCREENING_ENDS, SHORT_FITS_END, TABLE_ENDS, REFITS_END, TUNING_ENDS = 0.15, 0.35, 0.45, 0.6, 0.9
 TOO_SHORT = (
     "the time limit ended the fit before enough operators were fitted for a choice: give the same "
     "command more time"
@@ -239,6 +239,12 @@ class FitRun:
         for why in dict.fromkeys(row.why for row in failed):
             count = sum(row.why == why for row in failed)
             self.display.line(f"{count} of {len(rows)} items failed: {why}")
+        floors = [f"{row.layer} {row.error:.2f}" for row in rows if row.name == FLOOR]
+        if floors:
+            self.display.line(
+                "error of the layer's own operator behind the pooling of its stride, below which "
+                f"no pooled operator comes: {', '.join(floors)}"
+            )
         return [*kept_rows(self.teacher, self.timed), *rows]
 
     def _store(self, data: bytes) -> str:

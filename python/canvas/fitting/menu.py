@@ -20,12 +20,13 @@ from ..nn.pack import KernelPack
 SHARES = (0.7, 0.5, 0.3, 0.15)
 KEEP = "keep"
 NORM = "batch"
+FLOOR = "dense"  # the layer's own operator behind a pooling: what the pooling alone costs
 
 
 @dataclass(frozen=True)
 class Operator:
     """A kernel by name; `fixed` ones have one size whatever the budget, `grouped` ones are sized
-    by their number of groups.
+    by their number of groups, `pooled` ones stand only behind the pooling of a strided layer.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Operator:
     control: bool = True
     fixed: bool = False
     grouped: bool = False
+    pooled: bool = False
     groups: int | None = None  # G, for a drawn kernel that uses it
 
 
@@ -43,6 +45,7 @@ CONTROLS = (
     Operator("spatially-separable", controls.SPATIALLY_SEPARABLE),
     Operator("bottleneck", controls.BOTTLENECK),
     Operator("grouped", controls.GROUPED, grouped=True),
+    Operator(FLOOR, controls.DENSE, fixed=True, pooled=True),
 )
 
 
@@ -70,7 +73,10 @@ def sizes_of(
     sizes, and in both ways of a stride; none where no sizes are legal.
     """
     found: dict[str, Sized] = {}
-    for kernel, windowed in _ways(operator.kernel, target.stride):
+    ways = _ways(operator.kernel, target.stride)
+    if operator.pooled:
+        ways = ways[:1] if target.stride > 1 else []
+    for kernel, windowed in ways:
         for share in (1.0,) if operator.fixed else shares or SHARES:
             budget = "macs=none" if operator.fixed else f"macs={share:g}x"
             pack = _solve(operator, kernel, target.line(), f"{budget},params=none")

@@ -44,6 +44,14 @@ e = fc d to=C
 out e
 """
 
+DENSE = """canvas 1
+kernel dense
+a = input
+b = unfold a over=H,W k=K
+c = fc b to=C
+out c
+"""
+
 GROUPED = """canvas 1
 kernel grouped
 a = input
