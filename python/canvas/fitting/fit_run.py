@@ -310,7 +310,7 @@ class FitRun:
             chosen = self._nearest(proposals)
             if not whole or again == ROUNDS - 1:
                 break
-            excess = self._excess(chosen, budget.limits["latency"] * whole)
+            excess = whole * self._excess(chosen, budget.limits["latency"])
             if excess <= 0:
                 break
             limits["latency"] -= excess
@@ -350,13 +350,19 @@ class FitRun:
         }
         return self.teacher.assemble(fitted)
 
-    def _excess(self, chosen: Sequence[Proposal], allowed: float) -> float:
-        """By how many seconds the whole networks exceed what is allowed, the mean of those that
-        do; 0 where most keep to it.
+    def _excess(self, chosen: Sequence[Proposal], share: float) -> float:
+        """By how much of the teacher's time the whole networks exceed their share, the mean of
+        those that do; 0 where most keep to it.  Each is timed interleaved with the teacher, so
+        that other work on the machine counts for both.
         """
-        over = [self._native_seconds(self._assembled(p)) - allowed for p in chosen]
-        most = [excess for excess in over if excess > (OVER - 1) * allowed]
-        return sum(most) / len(most) if 2 * len(most) > len(over) else 0.0
+        image = self.images.train[0][:1]
+        teacher = {NATIVE: _native(self.teacher.network, image)}
+        shares = []
+        for proposal in chosen:
+            own = {NATIVE: _native(self._assembled(proposal), image)}
+            shares.append(1 / measure(teacher, own, image)[NATIVE].speedup)
+        most = [taken - share for taken in shares if taken > OVER * share]
+        return sum(most) / len(most) if 2 * len(most) > len(shares) else 0.0
 
     def _add(self, budget: Budget, chosen: Sequence[Proposal]) -> None:
         found = len(self.study.select("find"))
