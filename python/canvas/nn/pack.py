@@ -141,9 +141,9 @@ class KernelPack:
                 return found[0]
             new = f"{found['word']} {target.sizes_text()}"
             same = all(int(found[key]) == getattr(target, key.lower()) for key in LAYER_KEYS)
-            return (
-                f"{new}{found['rest']}" if same and f"{new} " not in f"{found[0]} " else found[0]
-            )
+            if not same or f"{found[0]} ".startswith(f"{new} "):
+                return found[0]
+            return f"{new}{found['rest']}"
 
         text = LAYER_SIZES.sub(line, self.text)
         if text == self.text:
