@@ -69,7 +69,7 @@ def summary(fits: list[Fit], key: tuple[str, str]) -> dict[str, Any]:
         "kind": key[1],
         "seeds": len(pairs),
         "test": statistics.mean(tests) if tests else None,
-        "spread": statistics.stdev(tests) if len(tests) > 1 else 0.0,
+        "spread": statistics.stdev(tests) if len(tests) > 1 else None,
         "points": statistics.mean(points) if points else None,
         "macs": statistics.mean(one.macs / teacher.macs for one, teacher in pairs),
         "speedup": statistics.mean(speeds) if speeds else None,
@@ -80,7 +80,8 @@ def line(row: dict[str, Any]) -> str:
     speed = "" if row["speedup"] is None else f"{row['speedup']:.2f}x"
     test = "not tested"
     if row["test"] is not None:
-        test = f"{row['test']:6.2f} +- {row['spread']:.2f} % {row['points']:+6.2f} points"
+        spread = "" if row["spread"] is None else f" +- {row['spread']:.2f}"
+        test = f"{row['test']:6.2f}{spread} % {row['points']:+6.2f} points"
     return (
         f"{row['budget']:14} {row['kind']:15} {test}  {row['macs']:.2f}x MACs  {speed:6} "
         f"({row['seeds']} seeds)"
@@ -142,7 +143,8 @@ def main() -> None:
         }
         values = {name: (row[name], unit) for name, unit in columns.items()}
         case = f"{task} {row['budget']} {row['kind']}, {given.draws} draws"
-        recorder.add("fit", case, values, {"test": row["spread"]})
+        spreads = {} if row["spread"] is None else {"test": row["spread"]}
+        recorder.add("fit", case, values, spreads)
 
 
 if __name__ == "__main__":

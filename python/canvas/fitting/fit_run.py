@@ -242,8 +242,8 @@ class FitRun:
         floors = [f"{row.layer} {row.error:.2f}" for row in rows if row.name == FLOOR]
         if floors:
             self.display.line(
-                "error of the layer's own operator behind the pooling of its stride, below which "
-                f"no pooled operator comes: {', '.join(floors)}"
+                "what pooling at strides costs alone, as the error of a dense operator behind it: "
+                + ", ".join(floors)
             )
         return [*kept_rows(self.teacher, self.timed), *rows]
 

@@ -2,10 +2,11 @@
 
     draws, then children of the best -> sizes for half of the layer's MACs -> 60 steps -> error
 
-The error ranks kernels as their fits to all layers do (docs/search.md).  What budgets limit counts
-beside it: of two good kernels with the same error the cheaper one is better, by MACs, weights or
-predicted native time.  Kernels come in generations: each is a function of the seed and of the
-errors of the generations before it, so that its kernels can be fitted in any order.
+The error ranks kernels about as well as an epoch of training (docs/reports/pretests.md).  What
+budgets limit counts beside it: of two good kernels with the same error the cheaper one is better,
+by MACs, weights or predicted native time.  Kernels come in generations: each is a function of the
+seed and of the errors of the generations before it, so that its kernels may be fitted in any
+order.
 """
 
 from __future__ import annotations
