@@ -2,6 +2,7 @@
 
 # ruff: noqa: F811 - fixtures have the names of what they give
 
+import json
 import os
 import signal
 import time
@@ -14,9 +15,12 @@ pytest.importorskip("scipy")
 from small_trained import Small, data, network  # noqa: E402, F401
 
 import canvas  # noqa: E402
-from canvas.fitting import fit_run, item_table, menu, screen  # noqa: E402
+from canvas import _core  # noqa: E402
+from canvas.fitting import fit, fit_run, item_table, menu, screen  # noqa: E402
 from canvas.fitting.forks import run_forked  # noqa: E402
 from canvas.fitting.teacher import Teacher  # noqa: E402
+from canvas.nn.latency import Latency  # noqa: E402
+from canvas.nn.network import cost  # noqa: E402
 from canvas.study import Study  # noqa: E402
 
 torch.set_num_threads(1)
@@ -171,6 +175,36 @@ def test_a_child_that_is_killed_costs_its_job_alone():
         list(run_forked(refused, [7], 1))
     with pytest.raises(RuntimeError, match="ZeroDivisionError"):
         list(run_forked(lambda n: 1 // n, [0], 1))
+
+
+@pytest.mark.parametrize("overhead", [0.0, 0.5])
+def test_whole_networks_keep_to_a_budget_of_latency(network, data, short, monkeypatch, overhead):
+    """Time is MACs here; a replaced network takes `overhead` of the teacher's time more than the
+    sum of its layers, so that the layers must get less.
+    """
+    whole = cost(network, data.shape)[0]
+
+    def seconds_of(program):
+        return json.loads(_core.count_program(program))["flops"] / 2e9
+
+    def measured(unchanged, own, image):
+        if own is None:
+            return {"native": Latency(whole / 1e6, 0.0, 1.0, "native", 0.0)}
+        share = cost(next(iter(own.values())), data.shape)[0] / whole
+        return {"native": Latency(1.0, 0.0, 1 / (share + overhead), "native", 0.0)}
+
+    monkeypatch.setattr(item_table, "seconds_of", seconds_of)
+    monkeypatch.setattr(fit_run, "measure", measured)
+    monkeypatch.setattr(fit_run, "_native", lambda network, image: network)
+    said = []
+    found = canvas.fit(
+        network, data, budget="latency=0.7x", draws=0, epochs=1, longer=1, final_seeds=1,
+        latency="native", policy="spatial", workers=1, say=said.append,
+    )  # fmt: skip
+    chosen = [one for one in found.candidates if one.budget and one.kind != fit.SINGLE]
+    shares = [one.macs / whole + overhead for one in chosen]
+    assert chosen and min(shares) <= 0.72 and all(share <= 0.76 for share in shares)
+    assert any("layers get less" in line for line in said) == bool(overhead)
 
 
 def test_the_modes_of_the_network_stay(network, data):

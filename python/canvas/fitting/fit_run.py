@@ -313,7 +313,8 @@ class FitRun:
             excess = whole * self._excess(chosen, budget.limits["latency"])
             if excess <= 0:
                 break
-            limits["latency"] -= excess
+            used = max(sum(row.seconds for row in proposal.rows) for proposal in chosen)
+            limits["latency"] = min(limits["latency"], used) - excess
             self.display.line(
                 f"{budget.text}: whole networks take {1e6 * excess:.1f} us more than allowed, "
                 "layers get less"
