@@ -18,7 +18,7 @@ from canvas.training.train import recompute_statistics  # noqa: E402
 
 torch.set_num_threads(1)
 
-POINTWISE, DEPTHWISE, SEPARABLE, BOTTLENECK, GROUPED = CONTROLS[1:]
+_, POINTWISE, DEPTHWISE, SEPARABLE, BOTTLENECK, GROUPED, _ = CONTROLS
 HEAD = "canvas 1\nkernel k\na = input\n"
 
 
