@@ -38,7 +38,7 @@ def values(find: Candidate, rows: list[Candidate], evidence: Evidence) -> Values
     if not fair or not all(common_seeds(find, row, evidence) for row in fair):
         return {"find": (100 * accuracy(find), "%"), "verdict": ("no finals", "")}
     shown = decisive([compare_finals(find, row, evidence) for row in fair])
-    points, least = 100 * shown.mean, 100 * shown.least
+    points, least = shown.mean, shown.least
     verdict = "wins" if points > least else "loses" if points < -least else "no difference shown"
     return {
         "find": (100 * accuracy(find), "%"),
@@ -67,8 +67,8 @@ def values_of_fit(budget: str, rows: list[Candidate], evidence: Evidence) -> Val
     for part, (ours, theirs) in fit_text.pairs_of(rows, budget).items():
         if common_seeds(ours, theirs, evidence):
             compared = compare_finals(ours, theirs, evidence)
-            verdict, points = fit_text.verdict_of(compared), 100 * compared.mean
-            found[part] = (f"{points:+.2f} ({100 * compared.least:.2f} needed): {verdict}", "")
+            verdict, points = fit_text.verdict_of(compared), compared.mean
+            found[part] = (f"{points:+.2f} ({compared.least:.2f} needed): {verdict}", "")
     return found
 
 

@@ -24,7 +24,6 @@ import json
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +45,9 @@ from canvas.fitting.screen import Screened, screen, survivors
 from canvas.fitting.teacher import Fitted, Teacher
 from canvas.fitting.weight_files import fitted_from, from_bytes
 from canvas.nn.layer_target import screening_layer
+from canvas.tasks.classification import CLASSIFICATION, accuracy
 from canvas.training.layer_data import MEMORY, LayerData
-from canvas.training.train import Training, score
+from canvas.training.train import Training
 
 WHOLE = "whole"
 
@@ -90,7 +90,7 @@ class Parts:
     def by_accuracy(self, rows: Sequence[Row]) -> list[Row]:
         """Rows whose loss is the accuracy on validation that the operator costs alone."""
         teacher = self.teacher
-        right = score(teacher.network, self.data.validation)
+        right = accuracy(teacher.network, self.data.scoring("validation"))
 
         def job(row: Row) -> float:
             if row.sized is None:
@@ -98,7 +98,7 @@ class Parts:
             if row.fitted is None:
                 return row.loss
             with teacher.swapped(row.layer, row.fitted) as network:
-                return right - score(network, self.data.validation)
+                return right - accuracy(network, self.data.scoring("validation"))
 
         losses = dict(run_forked(job, rows, self.given.workers))
         return [replace(row, loss=losses[at]) for at, row in enumerate(rows)]
@@ -134,14 +134,14 @@ class Parts:
         }
         network = self.teacher.assemble(fitted)
         before = self.teacher.divergence(network)
-        objective = partial(imitation, self.teacher.network.eval())
+        objective = imitation(CLASSIFICATION, self.teacher.network)
         epochs = self.given.epochs
         training = Training(
             network, self.data, epochs, self.seed, peak_rate=RATE, objective=objective
         )
         for epoch in range(epochs):
             training.epoch(scored=epoch == epochs - 1)
-        return {"divergence": before, "test": 100 * score(network, self.data.test)}
+        return {"divergence": before, "test": 100 * accuracy(network, self.data.scoring("test"))}
 
     def variants(self) -> dict[str, dict[str, float]]:
         """By name, what each variant reaches."""

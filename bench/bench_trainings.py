@@ -158,7 +158,7 @@ def measure_all(words: argparse.Namespace) -> None:
     if "baseline" not in there or not all(layer.path.exists() for layer in layers.values()):
         start = build_network(recipe)
         statistics = data.train[0][: STATISTICS_BATCHES * 64]
-        recompute_statistics(start, statistics, 64)
+        recompute_statistics(start, statistics.split(64))
         layers["untrained"].record(start, recipe.policy, data)
         network = build_network(recipe)
         row = measure_one("baseline", None, recipe, data, words.epochs, {}, network)

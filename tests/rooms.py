@@ -24,14 +24,15 @@ PACKAGES: dict[str, str] = {
     "aten": "nn base",
     "inference": "aten nn base",
     "data": "base",
-    "training": "data base",
-    "workers": "training data inference nn base",
+    "tasks": "data base",
+    "training": "tasks data base",
+    "workers": "training tasks data inference nn base",
     "study": "base",
     "reporting": "study base",
-    "fitting": "reporting study workers training data inference nn base",
+    "fitting": "reporting study workers training tasks data inference nn base",
     "runner": "reporting study workers data inference nn base",
-    "deploy": "reporting study training data inference nn base",
-    "cli": "fitting deploy runner reporting study workers training inference base",
+    "deploy": "reporting study training tasks data inference nn base",
+    "cli": "fitting deploy runner reporting study workers training data inference base",
 }
 FACES = {"__init__", "__main__", "models"}
 

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from .reporting.plot import plot_pareto
     from .runner.driver import search
     from .runner.replay import replay
+    from .tasks import Task
     from .training.weights_file import load_weights
 
 __version__ = _core.version()
@@ -60,6 +61,7 @@ __all__ = [
     "KernelPack",
     "NoSolution",
     "Placeholder",
+    "Task",
     "Tuned",
     "compile",
     "compile_program",
@@ -112,6 +114,7 @@ _LAZY = {
     "plot_pareto": "reporting.plot",
     "replay": "runner.replay",
     "train_network": "deploy.trainer",
+    "Task": "tasks",
     "Tuned": "nn.tuned",
     "tune": "nn.tuned",
 }

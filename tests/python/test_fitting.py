@@ -17,11 +17,12 @@ import canvas  # noqa: E402
 from canvas.fitting import choice, item_table, menu, screen  # noqa: E402
 from canvas.fitting.budget import parse_budget  # noqa: E402
 from canvas.fitting.candidates import CONTROLS, MIX, SINGLE, propose  # noqa: E402
-from canvas.fitting.divergence import divergence  # noqa: E402
+from canvas.fitting.divergence import divergence as divergence_of_batches  # noqa: E402
 from canvas.fitting.menu import Operator, sizes_of  # noqa: E402
 from canvas.fitting.teacher import Fitted, Teacher  # noqa: E402
 from canvas.nn import controls  # noqa: E402
 from canvas.nn.layer_target import Target, screening_layer  # noqa: E402
+from canvas.tasks.classification import CLASSIFICATION, divergence  # noqa: E402
 from canvas.training import layer_fit  # noqa: E402
 from canvas.training.layer_data import images_within, record  # noqa: E402
 
@@ -137,7 +138,7 @@ def test_nan_layers_and_layers_that_run_twice_are_refused(network, data):
     with pytest.raises(canvas.CanvasError, match="ran 2 times in 1 passes"):
         record(twice, {"one": network.one}, torch.zeros(1, 8, 4, 4))
     with pytest.raises(canvas.CanvasError, match="hold 0 images and 64 are needed"):
-        images_within(network, {"two": network.two}, data.train[0][0], memory=100)
+        images_within(network, {"two": network.two}, data.train[0][:1], memory=100)
 
 
 def test_choice_is_the_best_of_all():
@@ -176,11 +177,15 @@ def test_failed_items_are_never_chosen():
 
 def test_divergence():
     logits = torch.tensor([[0.0, 0.0], [1.0, -1.0]])
-    assert divergence(logits, logits) == pytest.approx(0)
+    assert float(divergence(logits, logits)) == pytest.approx(0)
     p, q = torch.tensor([0.5, 0.5]), torch.tensor([0.8, 0.2])
     expected = float((p * (p / q).log()).sum())
-    assert divergence(q.log()[None], p.log()[None]) == pytest.approx(expected, rel=1e-5)
-    assert divergence(torch.tensor([[math.nan, 0.0]]), logits[:1]) == math.inf
+    assert float(divergence(q.log()[None], p.log()[None])) == pytest.approx(expected, rel=1e-5)
+    halves = [torch.zeros(3, 2), q.log()[None]], [torch.zeros(3, 2), p.log()[None]]
+    both = divergence_of_batches(CLASSIFICATION, *halves, counts=[3, 1])
+    assert both == pytest.approx(expected / 4, rel=1e-5)
+    broken = [torch.tensor([[math.nan, 0.0]])]
+    assert divergence_of_batches(CLASSIFICATION, broken, [logits[:1]], [1]) == math.inf
 
 
 def test_budgets():

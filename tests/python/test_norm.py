@@ -185,7 +185,7 @@ def test_gradients(name):
 def test_statistics_are_recomputed_like_those_of_the_network():
     p = pack("separable")
     kernel, x = module(p).float(), image(p, batch=8).float()
-    recompute_statistics(kernel, x, 8)
+    recompute_statistics(kernel, x.split(8))
     z = F.conv2d(x, kernel.w0[0].unsqueeze(3), padding=(1, 0))
     torch.testing.assert_close(kernel.norm0[0].running_mean, z.mean((0, 2, 3)))
     torch.testing.assert_close(kernel.norm0[0].running_var, z.var((0, 2, 3)))

@@ -10,14 +10,15 @@ from pathlib import Path
 import pytest
 
 from canvas.errors import CanvasError
+from canvas.metric import Metric
 from canvas.options import read_options
-from canvas.study import Final, FittedItem, ScreenedKernel, Study, Timing
+from canvas.study import Final, FittedItem, ScreenedKernel, Study, Timing, final_epochs
 
 OPTIONS = read_options({"model": "resnet8", "data": "digits"})
 
 
-def begin(study, options=OPTIONS, checksum="abc", targets="t", test_groups=()):
-    return study.begin(options, "images", checksum, (100, 50), targets, test_groups)
+def begin(study, options=OPTIONS, checksum="abc", targets="t", test_groups=(), task=None):
+    return study.begin(options, "images", checksum, (100, 50), targets, test_groups, task=task)
 
 
 @pytest.fixture
@@ -254,7 +255,7 @@ def test_hits_are_a_bit_per_test_image(study):
             study.final(id, 7, 6, (0.5, wrong), 1.0)
     hits = bytes([0b10110000, 0, 0, 0, 0, 0, 0b01000000])
     assert study.final(id, 7, 6, (0.5, hits), 1.0) == 4 / 50
-    assert study.finals() == {id: [Final(7, hits)]} and study.candidate(id).tests == (0.08,)
+    assert study.finals() == {id: [Final(7, hits, 0.08)]} and study.candidate(id).tests == (0.08,)
 
 
 def test_the_groups_of_the_test_images_are_kept(tmp_path):
@@ -350,6 +351,40 @@ def test_a_study_of_format_7_keeps_what_a_fit_recorded(tmp_path):
         assert {row["error"] for row in study.measurements()} == {None}
 
 
+FORMAT_8 = Path(__file__).with_name("study_format_8.sql").read_text()
+
+
+def test_a_study_of_format_8_is_one_of_classification(tmp_path):
+    with sqlite3.connect(tmp_path / "study.db") as database:
+        database.executescript(FORMAT_8)
+    database.close()
+    with Study.open(tmp_path) as study:
+        assert study.task() == "classification" and study.metric == Metric()
+        row = study.candidates()[-1]
+        assert (row.divergence, row.tuned_divergence) == (0.5, None)
+        assert study.measurements()[-1]["error"] == 0.25
+
+
+def test_a_study_keeps_its_task_and_refuses_what_is_none(tmp_path):
+    metric = Metric("RMSE", "K", higher_is_better=False, per_example=False)
+    task = {"name": "heat", "metric": metric.to_json()}
+    with Study.open(tmp_path) as study:
+        begin(study, task=task)
+        id = add_find(study, 0)
+        study.final(id, 7, final_epochs(OPTIONS), (31.5, b""), 1.0, test=29.25)
+        assert study.task() == "heat" and study.metric == metric
+        with pytest.raises(CanvasError, match="another task or metric"):
+            begin(study)
+    with Study.read(tmp_path) as study:  # 29 K is no share, and no damage
+        assert study.finals()[id] == [Final(7, b"", 29.25)]
+    for wrong in ("no JSON", "[]", '{"metric": {"unit": 3}}', '{"metric": []}'):
+        with sqlite3.connect(tmp_path / "study.db") as database:
+            database.execute("UPDATE study SET task = ?", (wrong,))
+        database.close()
+        with pytest.raises(CanvasError, match="its task is no task"):
+            Study.read(tmp_path)
+
+
 def test_what_a_fit_records_comes_back(tmp_path):
     item = FittedItem(
         "conv1", "grouped@0.5", 40, 1, "pack", 0.25, 0.5, 1e-6, 100, 10, "ab", "", 1.5
@@ -367,7 +402,7 @@ def test_what_a_fit_records_comes_back(tmp_path):
         (id,) = study.add_networks([{**network, "choice": {"b": "grouped@0.5", "a": "keep"}}])
         assert study.candidate(id).status == "new" and study.tuned_epochs(id) == 0
         for epochs, accuracy in ((2, 0.75), (6, 0.875)):
-            study.tuned(id, epochs, accuracy, 0.125, "cd", 3.0, (1000, 50))
+            study.tuned(id, epochs, accuracy, (0.125, 0.0625), "cd", 3.0, (1000, 50))
             assert study.tuned_epochs(id) == epochs
     with Study.read(tmp_path) as study:
         assert study.fitted_items() == [item, failed] and study.screened() == kernels

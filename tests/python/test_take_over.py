@@ -63,7 +63,7 @@ def made(sized, seed=1):
 
 def error(module, data):
     """Of a module in evaluation mode."""
-    recompute_statistics(module, data.inputs, 32)
+    recompute_statistics(module, data.inputs.split(32))
     return compare(module, data).error
 
 
@@ -291,7 +291,7 @@ def test_drawn_kernels_come_no_farther_from_their_layer():
         start_from(taken, seen, 1)
         errors = []
         for module in (random, taken):
-            recompute_statistics(module, seen.inputs[:256], 32)
+            recompute_statistics(module, seen.inputs[:256].split(32))
             errors.append(compare(module, held_out).error)
         assert errors[1] <= errors[0] + 0.01, drawn[0]
         tried += 1

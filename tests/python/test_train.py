@@ -9,9 +9,11 @@ from torch import nn
 
 from canvas.data import Data
 from canvas.data.augment import Augmentation
+from canvas.data.batches import batches_of
 from canvas.models import load_model
+from canvas.tasks.classification import accuracy
 from canvas.training.kept import Kept
-from canvas.training.train import NotFinite, Training, _batches, first_batch, score, train
+from canvas.training.train import NotFinite, Training, first_batch, train
 
 
 def tiny(test=0.0, count=65):
@@ -132,7 +134,7 @@ def test_outputs_that_are_not_finite_have_no_accuracy(spoil):
     with pytest.raises(NotFinite, match=r"outputs for \d+ of \d+ images are not finite"):
         train(model, data, 2, 1, batch_size=16)
     with pytest.raises(NotFinite):
-        score(model, data.validation)
+        accuracy(model, data.scoring("validation"))
 
 
 def test_a_training_output_that_is_not_finite_fails_where_the_loss_is_finite():
@@ -179,7 +181,7 @@ def test_a_mask_of_infinite_numbers_is_no_failure():
 def test_scoring_changes_nothing():
     model = network()
     before = {k: v.clone() for k, v in model.state_dict().items()}
-    score(model, tiny().validation)
+    accuracy(model, tiny().scoring("validation"))
     assert all(torch.equal(before[k], v) for k, v in model.state_dict().items())
 
 
@@ -188,7 +190,7 @@ def test_scoring_changes_nothing():
     [(64, 32, [32, 32]), (65, 32, [32, 33]), (66, 32, [32, 32, 2]), (1, 32, [1]), (3, 32, [3])],
 )
 def test_no_batch_of_one_beside_others(count, size, expected):
-    assert [len(b) for b in _batches(torch.arange(count), size)] == expected
+    assert [len(b) for b in batches_of(torch.arange(count), size)] == expected
 
 
 class Drops(nn.Module):

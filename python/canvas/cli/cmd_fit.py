@@ -18,9 +18,13 @@ def run(words: list[str]) -> int:
         if options[name] is None:
             raise CanvasError(f"a fit needs {FIT_BY_NAME[name].flag} {FIT_BY_NAME[name].metavar}")
     with need_torch("fit"):
+        from ..data import READERS
         from ..fitting.fit_model import fit_model
         from ..runner.driver import study_folder
-    find_models_here(options["model"])
+    for name in ("model", "task"):
+        find_models_here(options[name])
+    if options["data"].partition(":")[0] not in READERS:
+        find_models_here(options["data"])
     end_by_sigterm_too()
     folder = study_folder(out, None, {**options, "model": f"fit-{options['model']}"})
     report = fit_model(options, folder, fresh, wanted_way(progress))

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from ..errors import CanvasError
 from .augment import Augmentation
+from .batches import Splits
 
 SPLITS = ("train", "validation", "test")
 
@@ -22,7 +23,7 @@ Split = tuple[Tensor, Tensor]
 
 
 @dataclass(frozen=True)
-class Data:
+class Data(Splits):
     """Images and labels of three splits.
 
     Each split is (images [N, C, H, W] float32, labels [N] int64 in 0..classes-1).  `checksum` is

@@ -31,6 +31,7 @@ from torch import Tensor
 from ..errors import CanvasError, one_line
 from ..files import at_once, open_file
 from .augment import Augmentation
+from .batches import Splits
 from .dataset import SPLITS, Data, Split
 from .images import CHUNK, normalize, scale
 
@@ -147,7 +148,7 @@ def check(folder: Path, seal: str) -> None:
                 raise _exchanged(folder, f"{name}.npy")
 
 
-class Mapped:
+class Mapped(Splits):
     """The images in `folder` with the seal `seal`, as a training takes them: `train`,
     `validation` and `test` are checked and mapped at their first use.
 

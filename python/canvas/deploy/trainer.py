@@ -43,9 +43,11 @@ from ..nn.network import re_solve as solve_again
 from ..nn.pack import KernelPack
 from ..options import changed, read_option
 from ..reporting.report import write_atomically
+from ..tasks.classification import accuracy
+from ..tasks.evaluate import NotFinite, device_of
 from ..text import printable, printable_lines
 from ..training import checkpoint
-from ..training.train import Epoch, NotFinite, Training, device_of, part, score
+from ..training.train import Epoch, Training, part
 from ..training.train_options import THREADS, TRAIN_OPTIONS
 from .setting import (
     LOG_COLUMNS,
@@ -218,13 +220,13 @@ class Run:
         checkpoint.load_weights(network, weights, self.folder / BEST)
         path = self.folder / RESULT
         if not path.exists():
-            accuracy, count = self._score_test(), len(self.images.test[1])
+            share, count = self._score_test(), len(self.images.test[1])
             result = {
                 "name": self.facts["name"],
                 "epoch": facts["epoch"],
                 "val_accuracy": facts["val_accuracy"],
-                "test_accuracy": accuracy,
-                "standard_error": math.sqrt(accuracy * (1 - accuracy) / count),
+                "test_accuracy": share,
+                "standard_error": math.sqrt(share * (1 - share) / count),
                 "test_images": count,
                 "seconds": sum(row["seconds"] for row in self.history),
             }
@@ -300,7 +302,7 @@ class Run:
 
     def _score_test(self) -> float:
         try:
-            return score(self.training.model, self.images.test)
+            return accuracy(self.training.model, self.images.scoring("test"))
         except NotFinite as error:
             raise CanvasError(f"no test accuracy, as {error} in '{self.folder / BEST}'") from None
 

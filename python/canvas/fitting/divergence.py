@@ -1,53 +1,71 @@
-"""How far a network is from its teacher: the Kullback-Leibler divergence of its outputs, and the
-loss of distillation.
+"""How far a network is from its teacher, and the loss of distillation.
+
+What the distance is, the task says: for a classification the Kullback-Leibler divergence.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
+
+from ..inputs import Inputs, tensors_of
+from ..tasks.evaluate import divergence_of, loss_of
+from ..tasks.task import Task
 
 BATCH = 256
-SHARE, TEMPERATURE = 0.9, 4.0  # of distillation
+BATCH_BYTES = 64 << 20  # of the inputs of a batch
+SHARE = 0.9  # of distillation; the rest is the task's own loss
 
 
-def outputs_of(network: nn.Module, images: Tensor) -> Tensor:
-    """The network's outputs [N, classes] on `images` [N, C, H, W], in evaluation mode."""
+def batch_of(inputs: Inputs) -> int:
+    """Examples of a batch on which networks are scored."""
+    return max(1, min(BATCH, BATCH_BYTES // max(inputs.bytes_each, 1)))
+
+
+def outputs_of(network: nn.Module, inputs: Inputs) -> list[Any]:
+    """The network's outputs, a batch at a time, in evaluation mode."""
     network.eval()
     with torch.no_grad():
-        return torch.cat([network(batch) for batch in images.split(BATCH)])
+        return [batch.call(network) for batch in inputs.split(batch_of(inputs))]
 
 
-def divergence(outputs: Tensor, teacher: Tensor) -> float:
-    """KL(teacher, outputs) in nats, the mean over images; infinite for outputs that are NaN."""
-    log_p = F.log_softmax(teacher.double(), 1)
-    log_q = F.log_softmax(outputs.double(), 1)
-    value = float((log_p.exp() * (log_p - log_q)).sum(1).mean())
+def bytes_of(outputs: Any) -> int:
+    """Of the tensors of an output."""
+    return sum(tensor.element_size() * tensor.numel() for tensor in tensors_of(outputs))
+
+
+def divergence(
+    task: Task, outputs: Sequence[Any], teacher: Sequence[Any], counts: Sequence[int]
+) -> float:
+    """The task's divergence of a network's outputs from the teacher's, the mean over the examples,
+    `counts` of them in each batch; infinite for outputs that are NaN.
+    """
+    total = 0.0
+    with torch.no_grad():
+        for ours, theirs, count in zip(outputs, teacher, counts, strict=True):
+            total += count * divergence_of(task.name, task.divergence, ours, theirs).item()
+    value = total / sum(counts)
     return value if value == value else float("inf")
 
 
-def distillation(
-    outputs: Tensor,
-    teacher: Tensor,
-    labels: Tensor,
-    share: float = SHARE,
-    temperature: float = TEMPERATURE,
-) -> Tensor:
-    """The loss of distillation: `share` of KL at a temperature, times its square as usual, and the
-    rest of the cross-entropy with the labels.
+def imitation(
+    task: Task, teacher: nn.Module, share: float = SHARE
+) -> Callable[[nn.Module, Any], tuple[Tensor, Any]]:
+    """The objective of distillation: `share` of the divergence from the teacher, which runs beside
+    the network, and the rest of the task's loss; the divergence alone for a task without loss.
     """
-    soft = F.kl_div(
-        F.log_softmax(outputs / temperature, 1),
-        F.log_softmax(teacher / temperature, 1),
-        reduction="batchmean",
-        log_target=True,
-    )
-    return share * temperature**2 * soft + (1 - share) * F.cross_entropy(outputs, labels)
+    teacher.eval()
+    distance = task.distillation or task.divergence
 
+    def objective(network: nn.Module, batch: Any) -> tuple[Tensor, Any]:
+        hard, call = loss_of(task, network, batch)
+        with torch.no_grad():
+            wanted = call.again(teacher)
+        soft = divergence_of(task.name, distance, call.outputs, wanted)
+        loss = soft if task.loss is None else share * soft + (1 - share) * hard
+        return loss, call.outputs
 
-def imitation(teacher: nn.Module, images: Tensor, outputs: Tensor, labels: Tensor) -> Tensor:
-    """The loss of distillation of a network's outputs on a batch; the teacher runs beside it."""
-    with torch.no_grad():
-        wanted = teacher(images)
-    return distillation(outputs, wanted, labels)
+    return objective

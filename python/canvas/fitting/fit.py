@@ -11,6 +11,7 @@ distillation.  Every mix stands beside the best one of known operators alone.
 
 from __future__ import annotations
 
+import math
 import os
 import sqlite3
 import tempfile
@@ -26,10 +27,11 @@ import torch
 from torch import Tensor, nn
 
 from ..arguments import FUNCTION, PATH, SWITCH, TEXT, WHOLE, checked, shown
-from ..data import Data, as_data
+from ..data import Data, NamedSource, Streamed, as_data, streamed
 from ..errors import CanvasError
 from ..fit_options import read_fit_options
-from ..nn.behaviour import record
+from ..inputs import Inputs, join
+from ..nn.behaviour import record, record_answers
 from ..nn.convert import copied
 from ..nn.layer_target import targets_text
 from ..nn.load_model import check_model
@@ -40,14 +42,18 @@ from ..reporting.report import Report, write_report
 from ..stored_options import COMMAND, FIT
 from ..study import Candidate as Network
 from ..study import Study, writing
-from ..training.train import NotFinite, score
+from ..tasks import Task, load_task
+from ..tasks.classification import CLASSIFICATION, UNLABELLED
+from ..tasks.evaluate import NotFinite, divergence_of, evaluate, failing_as, finite, loss_of
 from .candidates import CONTROLS, MIX, SINGLE
-from .fit_run import TEACHER, TUNED, TUNED_TEACHER, FitRun, Plan
+from .fit_run import IMAGES, TEACHER, TUNED, TUNED_TEACHER, FitRun, Plan
 from .teacher import Teacher
 
 __all__ = ["CONTROLS", "MIX", "SINGLE", "TEACHER", "TUNED_TEACHER", "Candidate", "Fit", "fit"]
 
-VALIDATION = 1024  # images on which divergences are taken, at most
+ANSWERS = 2  # examples whose outputs a study keeps, to know the network again
+SAME = 1e-4  # a divergence of equal outputs, at most
+VALIDATION = 1024  # examples on which divergences are taken, at most
 CHANCE = 2.0  # a teacher has at least so many times the accuracy of guessing
 
 
@@ -56,11 +62,14 @@ class Candidate:
     """A network of the result.
 
     `kind`: teacher, "teacher, tuned", mix, controls or single; `name`: its row in the table;
-    `choice`: what each layer has; `macs`, `params`: of the whole network for one image;
-    `divergence`: from the teacher before tuning, in nats; `validation`: accuracy, 0..1; `tests`:
+    `choice`: what each layer has; `macs`, `params`: of the whole network for one example;
+    `divergence`, `tuned_divergence`: from the teacher before and after tuning, in nats for a
+    classification; `validation`: accuracy, 0..1; `tests`:
     accuracies on the test split, one per seed of the finals, that of `network` first; `hits`:
     which test images each is right on, bool [seeds, images]; `speedup`, `speedup_spread`: of the
-    native code over that of the teacher, None if not timed.
+    native code over that of the teacher, None if not timed.  What is called accuracy here is the
+    metric of the task where that is another; `hits` are None then, and `validation` is NaN for a
+    task without metric.
     """
 
     kind: str
@@ -78,6 +87,8 @@ class Candidate:
     hits: Tensor | None = None
     speedup: float | None = None
     speedup_spread: float | None = None
+    tuned_divergence: float = 0.0
+    merit: float = 0.0  # larger for what validation puts first
 
     @property
     def test(self) -> float | None:
@@ -99,7 +110,7 @@ class Fit:
         return self.candidates[0]
 
     def best(self, budget: str | None = None) -> Candidate:
-        """The candidate of a budget (None: the first one) with the highest validation accuracy.
+        """The candidate of a budget (None: the first one) that validation puts first.
 
         Raises CanvasError for a budget that the fit did not have, or none of whose networks was
         tuned.
@@ -111,7 +122,7 @@ class Fit:
         own = [c for c in self.candidates if c.budget == wanted]
         if not own:
             raise CanvasError(f"the fit had no budget '{wanted}', but: {', '.join(known)}")
-        return max(own, key=lambda c: (c.epochs, c.validation, -c.divergence))
+        return max(own, key=lambda c: (c.epochs, c.merit, -c.divergence))
 
     def __str__(self) -> str:
         return str(self.report)
@@ -135,6 +146,7 @@ def fit(
     network: nn.Module,
     data: Any,
     *,
+    task: Task | str = "classification",
     budget: str | Sequence[str] = "latency=0.6x",
     policy: str = "all",
     draws: int = 200,
@@ -151,9 +163,12 @@ def fit(
     say: Callable[[str], None] | None = None,
     progress: str = "lines",
 ) -> Fit:
-    """Replace convolutions of a trained classifier by faster operators, a choice for each layer.
+    """Replace convolutions of a trained network by faster operators, a choice for each layer.
 
-    `network`: trained, for images [N, C, H, W]; it stays as it is.  `data`: as in canvas.search.
+    `network`: trained; it stays as it is.  `data`: for a classification as in canvas.search; for
+    other tasks (train, validation, test), each a torch Dataset, a DataLoader or an iterable that
+    gives its batches anew, or a Dataset from which the others are cut.  `task`: a canvas.Task, or
+    "classification", "segmentation", "regression", "multi-label" or "unlabelled".
     `budget`: one or several of "latency=0.6x" (a share of the whole network's native time),
     "macs=0.3x" and "params=0.5x" (a share of the layers replaced); each gets candidates of its
     own.  `policy`: which convolutions, as in canvas.convert.  `draws`: kernels that are screened;
@@ -172,10 +187,12 @@ def fit(
     begun = time.monotonic()
     if not isinstance(network, nn.Module):
         raise CanvasError(f"canvas.fit takes a trained torch.nn.Module, not {shown(network)}")
-    images = as_data(data)
+    chosen = load_task(task)
+    source = source_of(data, chosen)
     given = {
         "model": type(network).__name__,
-        "data": images.name,
+        "data": source.name,
+        "task": chosen.name,
         "budget": [] if budget is None else budget,
         "policy": policy,
         "draws": draws,
@@ -190,10 +207,21 @@ def fit(
     }
     options = read_fit_options(given)
     display = make_display(
-        progress, say, f"{options['model']} on {images.name}", options["time_limit"], begun
+        progress, say, f"{options['model']} on {source.name}", options["time_limit"], begun
     )
     with study_of(out, fresh) as study:
-        return fit_into(study, network, images, options, display, begun)
+        return fit_into(study, network, source, chosen, options, display, begun)
+
+
+def source_of(data: Any, task: Task, name: str = "own") -> NamedSource:
+    """The data of a fit: of a classification in memory, of other tasks as their loaders give
+    them, and by name as they are.  Raises CanvasError with one message.
+    """
+    if isinstance(data, (str, Data)) or task is CLASSIFICATION:
+        return as_data(data)
+    if isinstance(data, Streamed):
+        return data
+    return streamed(data, name, tested=task.metric is not None)
 
 
 @contextmanager
@@ -210,19 +238,22 @@ def study_of(out: str | os.PathLike[str] | None, fresh: bool) -> Iterator[Study]
 def fit_into(
     study: Study,
     network: nn.Module,
-    images: Data,
+    source: NamedSource,
+    task: Task,
     options: dict[str, Any],
     display: Display,
     begun: float,
 ) -> Fit:
     """All stages on an open study; Ctrl-C leaves it ready to go on."""
-    check_teacher(network, images, options["model"])
+    check_teacher(network, source, task, options["model"])
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # so that one process gives what another one gives
     try:
-        validation = images.validation[0][:VALIDATION]
-        teacher = Teacher(network, options["policy"], images.train[0], validation)
-        run = FitRun(study, options, teacher, images, display, begun)
+        memory = int(options["memory"])
+        train = first_inputs(source, task, "train", IMAGES, memory)
+        validation = first_inputs(source, task, "validation", VALIDATION, memory)
+        teacher = Teacher(network, options["policy"], train, validation, task)
+        run = FitRun(study, options, teacher, source, display, begun)
         with writing(study.folder):
             begin(run)
             run.run()
@@ -245,28 +276,47 @@ def fit_into(
 
 def begin(run: FitRun) -> None:
     """Record the question, or see that it is the one recorded."""
-    images, teacher = run.images, run.teacher
-    what = images.description
-    if images.synthetic and not what.startswith("synthetic"):
+    source, teacher, task = run.source, run.teacher, run.task
+    what = source.description
+    if getattr(source, "synthetic", False) and not what.startswith("synthetic"):
         what = f"synthetic images: {what}"
+    name = run.options["model"]
     known = run.study.begin(
         {COMMAND: FIT, **run.options},
         what,
-        images.checksum,
-        (len(images.validation[1]), len(images.test[1])),
+        source.checksum,
+        (source.count("validation"), source.count("test")),
         targets_text(teacher.targets),
-        images.test_groups,
-        record(
-            lambda: copied(teacher.network), run.options["model"], images.shape, images.classes
-        ),
-    )
-    run.display.line(f"{run.options['model']} on {images.name}: {what}")
+        getattr(source, "test_groups", ()),
+        record(lambda: copied(teacher.network), name, source.shape, source.classes)
+        if isinstance(source, Data) and task is CLASSIFICATION
+        else record_answers(teacher.network, teacher.validation[:ANSWERS], name),
+        None if task is CLASSIFICATION else {
+            "name": task.name, "metric": task.judged_by.to_json(),
+        },
+    )  # fmt: skip
+    if task.metric is None:
+        run.display.line(
+            f"task '{task.name}' has no metric: networks are compared by their divergence from "
+            "the teacher, and no accuracy is shown"
+        )
+    run.display.line(f"{run.options['model']} on {source.name}: {what}")
     run.display.line(teacher.table.rstrip())
     if known:
         run.display.line(f"going on with '{run.study.folder}'")
 
 
-def check_teacher(network: nn.Module, images: Data, name: str) -> None:
+def first_inputs(source: NamedSource, task: Task, split: str, count: int, memory: int) -> Inputs:
+    """The inputs of the first `count` examples of a split, fewer where they would take more than
+    `memory` bytes.
+    """
+    parts = [task.inputs_of(batch) for batch in source.first(split, 1)]
+    count = max(1, min(count, memory // max(parts[0].bytes_each, 1)))
+    batches = source.first(split, count)
+    return join([task.inputs_of(batch) for batch in batches])[:count]
+
+
+def check_teacher(network: nn.Module, source: NamedSource, task: Task, name: str) -> None:
     """Raises CanvasError for a network that no operator can be fitted to."""
     for weight_name, weight in network.named_parameters():
         if weight.dtype != torch.float32 or weight.device.type != "cpu":
@@ -274,25 +324,62 @@ def check_teacher(network: nn.Module, images: Data, name: str) -> None:
                 f"'{weight_name}' is {weight.dtype} on {weight.device}: a fit takes float32 on "
                 "the CPU, give network.float().cpu()"
             )
-    check_model(network, name, images.shape, images.classes)
-    if images.classes < 2:
-        raise CanvasError("the data has one class: there is nothing to be right about")
+    classes = 0
+    if isinstance(source, Data) and task in (CLASSIFICATION, UNLABELLED):
+        classes = source.classes
+        check_model(network, name, source.shape, classes)
+        if classes < 2:
+            raise CanvasError("the data has one class: there is nothing to be right about")
     try:
-        accuracy = score(copied(network), images.validation)
+        value = evaluate(task, copied(network), source.scoring("validation"))
     except NotFinite as error:
         raise CanvasError(f"the network cannot be a teacher: {error}") from None
-    if accuracy < min(CHANCE / images.classes, (1 + 1 / images.classes) / 2):
+    check_step(network, source, task)
+    if not classes or value is None:
+        return
+    if value < min(CHANCE / classes, (1 + 1 / classes) / 2):
         raise CanvasError(
-            f"the network is right on {100 * accuracy:.1f} % of the validation images, hardly "
-            f"more than guessing among {images.classes} classes: load its trained weights first"
+            f"the network is right on {100 * value:.1f} % of the validation images, hardly "
+            f"more than guessing among {classes} classes: load its trained weights first"
         )
+
+
+def check_step(network: nn.Module, source: NamedSource, task: Task) -> None:
+    """Run the task once, on a copy: the loss of a training batch, its gradients, the divergence
+    from itself.  Raises CanvasError for what cannot be, so that nothing fails hours later.
+    """
+    batch = source.first("train", 1)[0]
+    student = copied(network).eval().requires_grad_(True)
+    with failing_as(f"task '{task.name}'"):
+        loss, call = loss_of(task, student, batch)
+        if not finite(call.outputs):
+            raise CanvasError("the network gives outputs that are NaN or infinite")
+        distance = divergence_of(task.name, task.divergence, call.outputs, call.outputs)
+        soft = distance if task.distillation is None else divergence_of(
+            task.name, task.distillation, call.outputs, call.outputs
+        )  # fmt: skip
+        for what, value in (("loss", loss), ("divergence", soft)):
+            if what == "loss" and task.loss is None:
+                continue
+            if not math.isfinite(value.item()):
+                raise CanvasError(f"the {what} of task '{task.name}' is {value.item()}")
+            if not value.requires_grad:
+                raise CanvasError(
+                    f"the {what} of task '{task.name}' has no gradient: it must be computed from "
+                    "the outputs of the network with torch"
+                )
+        if abs(distance.item()) > SAME:
+            raise CanvasError(
+                f"the divergence of task '{task.name}' is {distance.item():.3g} for equal "
+                "outputs, where it must be 0"
+            )
 
 
 def candidates_of(run: FitRun) -> tuple[Candidate, ...]:
     """The networks that were tuned, with their weights."""
     study, finals = run.study, run.study.finals()
     rows = {row.id: row for row in study.candidates()}
-    images = len(run.images.test[1])
+    images = run.source.count("test")
     found = []
     for plan in run.plans():
         network = run.trained(plan)
@@ -301,6 +388,7 @@ def candidates_of(run: FitRun) -> tuple[Candidate, ...]:
         hits = [
             np.unpackbits(np.frombuffer(f.hits, np.uint8), count=images)
             for f in finals.get(plan.id, [])
+            if f.hits
         ]
         found.append(_candidate(rows[plan.id], plan, network, study.tuned_epochs(plan.id), hits))
     return tuple(found)
@@ -322,10 +410,12 @@ def _candidate(
         row.macs or 0,
         row.params or 0,
         row.divergence or 0.0,
-        row.val_accuracy or 0.0,
+        math.nan if row.val_accuracy is None else row.val_accuracy,
         epochs,
         row.tests,
         torch.from_numpy(np.array(hits, dtype=bool)) if hits else None,
         row.speedup,
         row.speedup_spread,
+        row.tuned_divergence or 0.0,
+        row.merit,
     )

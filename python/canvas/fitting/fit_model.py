@@ -3,34 +3,42 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import nn
 
-from ..data import Data, load_data
+from ..data import READERS, Data, NamedSource, as_data, load_data
 from ..data.readers import image_options
 from ..errors import CanvasError
+from ..imports import find_by_name
+from ..nn.load_model import load_for
 from ..nn.network import Recipe, build_network
 from ..reporting.displays import make_display
 from ..reporting.progress import Display
 from ..reporting.report import Report
 from ..study import TEACHER
+from ..tasks import Task, load_task
+from ..tasks.classification import CLASSIFICATION
+from ..tasks.evaluate import NotFinite, failing_as
 from ..training.kept import Kept
-from ..training.train import NotFinite, Training
+from ..training.train import Training
 from ..training.weights_file import load_weights
-from .fit import fit_into, study_of
+from .fit import fit_into, source_of, study_of
 
 
 def fit_model(options: dict[str, Any], folder: Path, fresh: bool, progress: str) -> Report:
     """A fit in `folder` with the options of `canvas fit`; `progress` is a way of displays.py."""
     begun = time.monotonic()
-    images = load_data(options["data"], **image_options(options))
-    title = f"{options['model']} on {images.name}"
+    task = load_task(options["task"])
+    source = source_named(options, task)
+    title = f"{options['model']} on {source.name}"
     display = make_display(progress, None, title, options["time_limit"], begun)
     with study_of(folder, fresh) as study:
         try:
-            network = teacher_of(options, images, study.folder, display)
+            network = teacher_of(options, source, task, study.folder, display)
         except KeyboardInterrupt:
             display.close()
             display.farewell("stopped while the teacher was trained: the same command goes on")
@@ -38,25 +46,60 @@ def fit_model(options: dict[str, Any], folder: Path, fresh: bool, progress: str)
         finally:
             display.close()
         display = make_display(progress, None, title, options["time_limit"], begun)
-        return fit_into(study, network, images, options, display, begun).report
+        return fit_into(study, network, source, task, options, display, begun).report
 
 
-def teacher_of(options: dict[str, Any], images: Data, folder: Path, display: Display) -> nn.Module:
+def source_named(options: dict[str, Any], task: Task) -> NamedSource:
+    """The data by its name: a reader's, or package.module:callable, which returns what canvas.fit
+    takes.
+    """
+    name = options["data"]
+    if ":" not in name or name.partition(":")[0] in READERS:
+        return load_data(name, **image_options(options))
+    make = find_by_name(name, "data")
+    if callable(make):
+        with failing_as(f"data '{name}'"):
+            make = make()
+    asked = {word: value for word, value in image_options(options).items() if value is not None}
+    if task is CLASSIFICATION:
+        return replace(as_data(make, **asked), name=name)
+    if asked:
+        raise CanvasError(f"data '{name}' of another task are complete: leave {min(asked)} out")
+    return source_of(make, task, name)
+
+
+def network_of(options: dict[str, Any], source: NamedSource, task: Task) -> tuple[nn.Module, Any]:
+    """The network for these data, and what it is built from, as JSON has it."""
+    if isinstance(source, Data):
+        recipe = Recipe(
+            options["model"], options["width"], source.shape, source.classes, options["policy"],
+            options["seed"],
+        )  # fmt: skip
+        return build_network(recipe), {**recipe.to_json(), "shape": list(recipe.shape)}
+    example = task.inputs_of(source.first("train", 1)[0])
+    shape = next((list(t.shape[1:]) for t in example.tensors if t.ndim == 4), None)
+    torch.manual_seed(options["seed"])
+    network = load_for(options["model"], shape, options["width"])
+    return network, {name: options[name] for name in ("model", "width", "seed")}
+
+
+def teacher_of(
+    options: dict[str, Any], source: NamedSource, task: Task, folder: Path, display: Display
+) -> nn.Module:
     """The network with the weights of the user's file, or trained here, an epoch at a time so
     that a kill costs no more than one.
     """
-    recipe = Recipe(
-        options["model"], options["width"], images.shape, images.classes, options["policy"],
-        options["seed"],
-    )  # fmt: skip
-    network = build_network(recipe)
+    network, words = network_of(options, source, task)
     if options["weights"] is not None:
         return load_weights(network, options["weights"])
     epochs = options["teacher_epochs"]
-    words = {**recipe.to_json(), "shape": list(recipe.shape)}  # as JSON has it
-    facts = {"recipe": words, "epochs": epochs, "images": images.checksum}
+    if task.loss is None:
+        raise CanvasError(f"task '{task.name}' trains no teacher: give its --weights")
+    facts = {"recipe": words, "epochs": epochs, "images": source.checksum}
+    if task is not CLASSIFICATION:
+        facts["task"] = task.name
     kept = Kept(folder / TEACHER, facts)
-    training = Training(network, images, epochs, options["seed"])
+    training = Training(network, source, epochs, options["seed"], task=task)
     kept.restore(training, epochs + 1)
     if training.done < epochs:
         display.phase(f"teacher: {epochs} epochs, as no --weights are given", epochs)
@@ -67,7 +110,8 @@ def teacher_of(options: dict[str, Any], images: Data, folder: Path, display: Dis
             name = f"teacher, epoch {epoch.number + 1}"
             display.started(name, 1)
             display.ended(name)
-            display.line(f"{name} of {epochs}: {100 * epoch.accuracy:.1f} % on validation")
+            told = task.judged_by.text(epoch.accuracy)
+            display.line(f"{name} of {epochs}: {told} on validation")
     except NotFinite as error:
         raise CanvasError(f"the network cannot be trained: {error}") from None
     return network

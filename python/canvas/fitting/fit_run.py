@@ -13,7 +13,6 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,17 +20,20 @@ import torch
 from torch import Tensor, nn
 
 from .. import _core
-from ..data import Data
+from ..data import NamedSource
 from ..errors import CanvasError, NoSolution, one_line
+from ..inputs import Inputs
 from ..nn.fold import fold
 from ..nn.latency import NATIVE, measure
 from ..nn.layer_target import screening_layer
-from ..nn.network import cost
+from ..nn.network import cost_on
 from ..nn.pack import KernelPack
 from ..reporting.progress import Display
 from ..study import FittedItem, ScreenedKernel, Study, Timing, final_epochs
+from ..tasks.evaluate import NotFinite, evaluate, hits_of
+from ..tasks.task import Task
 from ..training.layer_data import LayerData
-from ..training.train import NotFinite, Training, hits, score
+from ..training.train import Training
 from . import weight_files
 from .budget import Budget, parse_budget
 from .candidates import CONTROLS, MIX, SINGLE, Proposal, propose
@@ -51,6 +53,7 @@ RATE = 0.05  # peak of the tuning
 TEACHER, TUNED = "teacher", "tuned"  # roles, beside MIX, CONTROLS and SINGLE
 TUNED_TEACHER = "teacher, tuned"  # its name
 FINAL_SEED = 1000  # how far the second seed of the finals is from the fit's own
+FARTHEST = 1e9  # a divergence that a study keeps
 OVER = 1.02  # a network may take so many times its budget of latency
 ROUNDS = 3  # of choosing again because whole networks took longer than the sum of their layers
 
@@ -80,11 +83,15 @@ class Plan:
 
 @dataclass(frozen=True)
 class Tuned:
-    """What a child reports of a network that it tuned; `why`: the reason for no accuracy."""
+    """What a child reports of a network that it tuned: the metric on validation and on the test
+    split, divergences before and after; `why`: the reason for no result.
+    """
 
-    accuracy: float = 0.0
+    score: float | None = None
     divergence: float = math.inf
+    tuned_divergence: float = math.inf
     weights: bytes = b""
+    test: float | None = None
     hits: bytes = b""
     used: float = 0.0
     why: str = ""
@@ -97,7 +104,7 @@ class FitRun:
     study: Study
     options: Mapping[str, Any]
     teacher: Teacher
-    images: Data
+    source: NamedSource
     display: Display
     begun: float
     ended: str = ""
@@ -109,6 +116,15 @@ class FitRun:
     @property
     def workers(self) -> int:
         return int(self.options["workers"])
+
+    @property
+    def task(self) -> Task:
+        return self.teacher.task
+
+    @property
+    def example(self) -> Inputs:
+        """One training example."""
+        return self.teacher.train[:1]
 
     @property
     def seed(self) -> int:
@@ -141,7 +157,7 @@ class FitRun:
     def run(self) -> None:
         self._teacher()
         self.recorded, count = self.teacher.layer_data(self.options["memory"], IMAGES)
-        self.display.line(f"recorded {len(self.recorded)} layers on {count} images")
+        self.display.line(f"recorded {len(self.recorded)} layers on {count} examples")
         for item in self.study.fitted_items():
             self._know(item)
         plans = self.plans()
@@ -159,15 +175,15 @@ class FitRun:
         known = self.study.select("baseline")
         if known and known[0].status == "done":
             return
-        macs, params = cost(self.teacher.network, self.images.shape)
-        accuracy = score(self.teacher.network, self.images.validation)
+        macs, params = cost_on(self.teacher.network, self.example)
+        score = self._score(self.teacher.network)
         layer_macs = sum(target.macs for target in self.teacher.targets)
         teacher = {"name": TEACHER, "kind": "baseline", "role": TEACHER, "layer_macs": layer_macs}
         tuned = {**teacher, "name": TUNED_TEACHER, "kind": "control", "role": TUNED}
         id = known[0].id if known else self.study.add_networks([teacher, tuned])[0]
         data = weight_files.to_bytes(self.teacher.network.state_dict())
         weights = weight_files.store(self.study.folder, data)
-        self.study.tuned(id, 0, accuracy, 0.0, weights, 0.0, (macs, params))
+        self.study.tuned(id, 0, score, (0.0, 0.0), weights, 0.0, (macs, params))
         self._tell(id)
 
     def _tell(self, id: int) -> None:
@@ -356,7 +372,7 @@ class FitRun:
         those that do; 0 where most keep to it.  Each is timed interleaved with the teacher, so
         that other work on the machine counts for both.
         """
-        image = self.images.train[0][:1]
+        image = self.example
         teacher = {NATIVE: _native(self.teacher.network, image)}
         shares = []
         for proposal in chosen:
@@ -478,10 +494,11 @@ class FitRun:
             if tuned.why:
                 self.study.finished(plan.id, "failed", tuned.why)
             else:
-                costs = cost(self.network_of(plan, tuned.weights), self.images.shape)
+                costs = cost_on(self.network_of(plan, tuned.weights), self.example)
+                divergences = (min(tuned.divergence, FARTHEST), tuned.tuned_divergence)
                 self.study.tuned(
-                    plan.id, epochs, tuned.accuracy, min(tuned.divergence, 1e9),
-                    self._store(tuned.weights), tuned.used, costs,
+                    plan.id, epochs, tuned.score, divergences, self._store(tuned.weights),
+                    tuned.used, costs,
                 )  # fmt: skip
             self._tell(plan.id)
 
@@ -495,26 +512,42 @@ class FitRun:
             network = self.teacher.assemble({s.layer: self._longest(s, seed) for s in plan.chosen})
         try:
             divergence = self.teacher.divergence(network)
-            accuracy = self._distill(network, epochs, seed)
-            right = np.packbits(hits(network, self.images.test).numpy()).tobytes()
+            score = self._distill(network, epochs, seed)
+            after = min(self.teacher.divergence(network), FARTHEST)
+            test, right = self._test(network)
         except NotFinite as error:
             return Tuned(why=f"nan: {error}")
+        except CanvasError as error:  # of the user's loss, metric or loader
+            return Tuned(why=f"error: {error}")
         for weight in network.parameters():
             weight.grad = None
         data = weight_files.to_bytes(network.state_dict())
-        return Tuned(accuracy, divergence, data, right, time.process_time() - begun)
+        used = time.process_time() - begun
+        return Tuned(score, divergence, after, data, test, right, used)
 
-    def _distill(self, network: nn.Module, epochs: int, seed: int) -> float:
-        """Accuracy on validation after so many epochs; raises NotFinite."""
+    def _distill(self, network: nn.Module, epochs: int, seed: int) -> float | None:
+        """The metric on validation after so many epochs, None for a task without one; raises
+        NotFinite.
+        """
         if not epochs:
-            return score(network, self.images.validation)
-        objective = partial(imitation, self.teacher.network.eval())
+            return self._score(network)
+        objective = imitation(self.task, self.teacher.network)
         training = Training(
-            network, self.images, epochs, seed, peak_rate=RATE, objective=objective
+            network, self.source, epochs, seed, peak_rate=RATE, task=self.task, objective=objective
         )
         for epoch in range(epochs):
             last = training.epoch(scored=epoch == epochs - 1)
-        return last.accuracy
+        return None if self.task.metric is None else last.accuracy
+
+    def _score(self, network: nn.Module) -> float | None:
+        return evaluate(self.task, network, self.source.scoring("validation"))
+
+    def _test(self, network: nn.Module) -> tuple[float | None, bytes]:
+        """The metric on the test split, and which examples are right, where that is the metric."""
+        right = hits_of(self.task, network, self.source.scoring("test"), self.source.count("test"))
+        if right is not None:
+            return None, np.packbits(right.numpy()).tobytes()
+        return evaluate(self.task, network, self.source.scoring("test")), b""
 
     def network_of(self, plan: Plan, data: bytes | Mapping[str, Tensor]) -> nn.Module:
         """The network of a plan with trained weights."""
@@ -547,7 +580,7 @@ class FitRun:
         def order(plan: Plan) -> tuple[int, float, float, int]:
             row = done[plan.id]
             epochs = self.study.tuned_epochs(plan.id)  # what was tuned longer was the best before
-            return -epochs, -(row.val_accuracy or 0.0), row.divergence or 0.0, row.id
+            return -epochs, -row.merit, row.divergence or 0.0, row.id
 
         tuned = [plan for plan in plans if plan.id in done and plan.budget]
         for plan in sorted(tuned, key=order):
@@ -562,6 +595,8 @@ class FitRun:
 
     def _finals(self, plans: Sequence[Plan]) -> None:
         """Each of the best networks from every seed, scored on the test split."""
+        if self.task.metric is None:  # there is nothing to be scored
+            return
         epochs = final_epochs(self.options)
         plans = [p for p in plans if p.role == TEACHER or self._is_tuned(p, epochs)]
         plans = [p for p in plans if self.study.candidate(p.id).status == "done"]
@@ -598,18 +633,18 @@ class FitRun:
             return self._tuned((plan, self.seed, final_epochs(self.options)))
         row = self.study.candidate(plan.id)
         try:
-            right = np.packbits(hits(network, self.images.test).numpy()).tobytes()
+            test, right = self._test(network)
         except NotFinite as error:
             return Tuned(why=f"nan: {error}")
-        return Tuned(row.val_accuracy or 0.0, row.divergence or 0.0, b"", right)
+        return Tuned(row.val_accuracy, row.divergence or 0.0, test=test, hits=right)
 
     def _final_of_teacher(self, plan: Plan, seeds: Sequence[int], epochs: int) -> None:
         """The teacher as it is: no seed changes it."""
-        accuracy = self.study.candidate(plan.id).val_accuracy or 0.0
-        right = np.packbits(hits(self.teacher.network, self.images.test).numpy()).tobytes()
+        score = self.study.candidate(plan.id).val_accuracy or 0.0
+        test, right = self._test(self.teacher.network)
         for seed in seeds:
             self.study.final_started(plan.id, seed, epochs)
-            self.study.final(plan.id, seed, epochs, (accuracy, right), 0.0)
+            self.study.final(plan.id, seed, epochs, (score, right), 0.0, test)
 
     def _record_final(self, plan: Plan, seed: int, epochs: int, tuned: Tuned) -> None:
         self.study.final_started(plan.id, seed, epochs)
@@ -617,9 +652,11 @@ class FitRun:
             self.study.final_failed(plan.id, seed, epochs, tuned.why)
             self.display.line(f"final {plan.name}, seed {seed} failed: {tuned.why}")
             return
-        test = self.study.final(plan.id, seed, epochs, (tuned.accuracy, tuned.hits), tuned.used)
+        scores = (tuned.score or 0.0, tuned.hits)
+        test = self.study.final(plan.id, seed, epochs, scores, tuned.used, tuned.test)
         self._step(f"{plan.name} seed {seed}")
-        self.display.line(f"final {plan.name}, seed {seed}: {100 * test:.1f} % on the test split")
+        told = self.task.judged_by.text(test)
+        self.display.line(f"final {plan.name}, seed {seed}: {told} on the test split")
 
     # ---- latency --------------------------------------------------------------------------------
 
@@ -635,7 +672,7 @@ class FitRun:
         if not plans:
             return
         self.display.phase(f"timing {len(plans)} networks", len(plans))
-        image = self.images.train[0][:1]
+        image = self.example
         try:
             unchanged = {NATIVE: _native(self.teacher.network, image)}
         except CanvasError as error:
@@ -666,7 +703,7 @@ class FitRun:
             self.display.timed(self.study.candidate(plan.id))
 
     def _native_seconds(self, network: nn.Module) -> float:
-        image = self.images.train[0][:1]
+        image = self.example
         return measure({NATIVE: _native(network, image)}, None, image)[NATIVE].ms / 1e3
 
     def _time_is_up(self, before: str) -> None:
@@ -674,10 +711,10 @@ class FitRun:
             self.ended = TIME_IS_UP.format(before)
 
 
-def _native(network: nn.Module, image: Tensor) -> nn.Module:
+def _native(network: nn.Module, example: Inputs) -> nn.Module:
     from ..workers.engines import native
 
-    return native(fold(network), image)
+    return native(fold(network), example.example)
 
 
 def _lost(why: str) -> Tuned:

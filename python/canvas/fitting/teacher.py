@@ -15,15 +15,19 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from ..inputs import Inputs
 from ..nn.convert import convert, copied, restore_kept
 from ..nn.layer_target import Target
 from ..nn.placeholder import Placeholder, get_placeholders
+from ..tasks.classification import CLASSIFICATION
+from ..tasks.task import Task
 from ..training.layer_data import LayerData, images_within, record
 from ..training.train import recompute_statistics
-from .divergence import divergence, outputs_of
+from .divergence import batch_of, bytes_of, divergence, outputs_of
 
-STATISTICS = 512  # images from which BatchNorm is computed anew
+STATISTICS = 512  # examples from which BatchNorm is computed anew
 BATCH = 64
+OUTPUT_BYTES = 256 << 20  # of the teacher's outputs on examples for scores
 
 
 @dataclass(frozen=True)
@@ -37,15 +41,24 @@ class Fitted:
 
 
 class Teacher:
-    """The trained network, the images it is imitated on, and what it gives for them.
+    """The trained network, the examples it is imitated on, and what it gives for them.
 
-    `train`: images [N, C, H, W] for fits and statistics; `validation`: images for scores.
+    `train`: inputs for fits and statistics; `validation`: inputs for scores, fewer where their
+    outputs would take more than OUTPUT_BYTES.
     """
 
-    def __init__(self, network: nn.Module, policy: str, train: Tensor, validation: Tensor) -> None:
+    def __init__(
+        self,
+        network: nn.Module,
+        policy: str,
+        train: Tensor | Inputs,
+        validation: Tensor | Inputs,
+        task: Task = CLASSIFICATION,
+    ) -> None:
         self.network = copied(network).eval().requires_grad_(True)
-        self.train, self.validation = train, validation
-        conversion = convert(self.network, train[:1], policy=policy)
+        self.task = task
+        self.train = Inputs.of(train)
+        conversion = convert(self.network, self.train[:1].example, policy=policy)
         self.converted = conversion.model.eval()
         self.table = str(conversion)
         self.holders: dict[str, Placeholder] = {
@@ -53,7 +66,10 @@ class Teacher:
             for holder in get_placeholders(self.converted).values()
             if holder.target is not None
         }
-        self.outputs = outputs_of(self.network, validation)
+        each = max(1, bytes_of(outputs_of(self.network, self.train[:1])))
+        self.validation = Inputs.of(validation)[: max(1, OUTPUT_BYTES // each)]
+        self.outputs = outputs_of(self.network, self.validation)
+        self.counts = [len(batch) for batch in self.validation.split(batch_of(self.validation))]
         # What BatchNorm's new statistics cost alone: every item has it, so kept layers have it.
         self.floor = self.divergence(self.assemble({}))
 
@@ -62,11 +78,11 @@ class Teacher:
         return [holder.target for holder in self.holders.values() if holder.target is not None]
 
     def layer_data(self, memory: int, most: int) -> tuple[dict[str, LayerData], int]:
-        """What each layer sees and makes on the first training images, and how many these are: as
-        many as `memory` bytes hold, at most `most`.
+        """What each layer sees and makes on the first training examples, and how many these are:
+        as many as `memory` bytes hold, at most `most`.
         """
         count = min(most, len(self.train))
-        count = min(count, images_within(self.converted, self.holders, self.train[0], memory))
+        count = min(count, images_within(self.converted, self.holders, self.train[:1], memory))
         return record(self.converted, self.holders, self.train[:count], torch.float16), count
 
     @contextmanager
@@ -78,7 +94,7 @@ class Teacher:
         if getattr(holder.original, "bias", None) is not None:
             holder.bias = nn.Parameter(fitted.bias, requires_grad=False)
         try:
-            recompute_statistics(self.converted, self.train[:STATISTICS], BATCH)
+            recompute_statistics(self.converted, self.train[:STATISTICS].split(BATCH))
             yield self.converted.eval()
         finally:
             holder.kernel = None
@@ -89,12 +105,13 @@ class Teacher:
             self.converted.eval()
 
     def loss_of(self, layer: str, fitted: Fitted) -> float:
-        """Divergence from the teacher with this operator alone, in nats."""
+        """Divergence from the teacher with this operator alone."""
         with self.swapped(layer, fitted) as network:
             return self.divergence(network)
 
     def divergence(self, network: nn.Module) -> float:
-        return divergence(outputs_of(network, self.validation), self.outputs)
+        outputs = outputs_of(network, self.validation)
+        return divergence(self.task, outputs, self.outputs, self.counts)
 
     def assemble(self, chosen: Mapping[str, Fitted]) -> nn.Module:
         """A new network with fitted operators in the layers that `chosen` names, in placeholders,
@@ -108,5 +125,5 @@ class Teacher:
                 holder.put(copy.deepcopy(fitted.module))
                 holder.bias = nn.Parameter(fitted.bias.clone()) if had_bias else None
         network = restore_kept(network)
-        recompute_statistics(network, self.train[:STATISTICS], BATCH)
+        recompute_statistics(network, self.train[:STATISTICS].split(BATCH))
         return network.eval()

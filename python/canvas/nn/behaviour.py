@@ -23,9 +23,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..errors import CanvasError, one_line
+from ..inputs import Inputs, tensors_of
 
 IMAGES = 2
 DIGITS = 7
+ANSWERS = 32  # numbers of each output that a record of any network keeps
 
 
 def record(build: Callable[[], nn.Module], name: str, shape: Sequence[int], classes: int) -> str:
@@ -48,6 +50,16 @@ def record(build: Callable[[], nn.Module], name: str, shape: Sequence[int], clas
     answers: list[float] = [*output.flatten().tolist(), *evaluated.flatten().tolist()]
     if not all(map(math.isfinite, answers)) or not _equal(output, again):
         answers = []
+    rounded = [float(f"{value:.{DIGITS}g}") for value in answers]
+    return json.dumps({"structure": structure(model), "answers": rounded})
+
+
+def record_answers(model: nn.Module, inputs: Inputs, name: str) -> str:
+    """The record of a network of any form, by its outputs for `inputs` in evaluation mode."""
+    with _failing_as(name), torch.no_grad():
+        found = tensors_of(inputs.call(model.eval()))
+    numbers = [float(n) for tensor in found for n in tensor.flatten()[:ANSWERS].tolist()]
+    answers = numbers if all(map(math.isfinite, numbers)) else []
     rounded = [float(f"{value:.{DIGITS}g}") for value in answers]
     return json.dumps({"structure": structure(model), "answers": rounded})
 

@@ -28,6 +28,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import one_line
+from ..inputs import Inputs
 
 ROUNDS = 30
 SAMPLE = 0.003
@@ -109,12 +110,13 @@ def compiled(network: nn.Module, images: Tensor, compilers: int = 0) -> nn.Modul
 def measure(
     unchanged: Mapping[str, nn.Module],
     candidate: Mapping[str, nn.Module] | None,
-    images: Tensor,
+    images: Tensor | Inputs,
     against: str = "",
     rounds: int = ROUNDS,
 ) -> dict[str, Latency]:
-    """Time the engines of `candidate` beside those of the unchanged network on `images`
-    [N, C, H, W]; both map engine to network, and all are set to evaluation mode.
+    """Time the engines of `candidate` beside those of the unchanged network on `images`,
+    [N, C, H, W] or whatever the network takes; both map engine to network, and all are set to
+    evaluation mode.
 
     `candidate` None is the unchanged network itself; `against` is its engine to compare with, ""
     the faster one.
@@ -164,9 +166,11 @@ def middle(values: Sequence[float]) -> tuple[float, float]:
     return median, high - low
 
 
-def _seconds(network: nn.Module, images: Tensor, forwards: int) -> float:
+def _seconds(network: nn.Module, images: Tensor | Inputs, forwards: int) -> float:
     """CPU seconds of one forward, the mean of `forwards` in a row."""
+    given = Inputs.of(images)
+    args, named = given.args, dict(given.named)
     start = time.process_time_ns()
     for _ in range(forwards):
-        network(images)
+        network(*args, **named)
     return max(time.process_time_ns() - start, 1) / forwards / 1e9

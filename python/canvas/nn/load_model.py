@@ -16,15 +16,15 @@ names none but num_classes):
 
 from __future__ import annotations
 
-import importlib
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import nn
 
 from ..errors import CanvasError, one_line
+from ..imports import find_by_name
 from .behaviour import check_answer, check_first_step
 from .built_in import BUILT_IN
 
@@ -57,6 +57,10 @@ def load_model(
     build, arguments = model_call(
         name, channels=channels, classes=classes, image_size=image_size, width=width
     )
+    return _built(name, build, arguments)
+
+
+def _built(name: str, build: Callable[..., Any], arguments: Mapping[str, Any]) -> nn.Module:
     try:
         model = build(**arguments)
     except (Exception, SystemExit) as error:
@@ -69,19 +73,39 @@ def load_model(
     return model
 
 
+def load_for(name: str, shape: Sequence[int] | None, width: int | None) -> nn.Module:
+    """The network `name` for inputs [N, *shape], of which nothing more is known; raises as
+    `load_model` does.
+    """
+    facts: dict[str, int] = {}
+    if shape is not None:
+        facts = {"channels": shape[0], "image_size": shape[1]}
+    build, arguments = _call(name, facts, width)
+    return _built(name, build, arguments)
+
+
 def model_call(
     name: str, *, channels: int, classes: int, image_size: int, width: int | None
 ) -> tuple[Callable[..., Any], dict[str, Any]]:
     """The callable of `name`, and the keyword arguments that it gets."""
+    known = {"channels": channels, "classes": classes, "image_size": image_size}
+    return _call(name, known, width)
+
+
+SYNONYMS = {
+    "channels": ("channels", "in_channels", "in_chans"),
+    "classes": ("classes", "num_classes"),
+    "image_size": ("image_size", "img_size"),
+}
+
+
+def _call(
+    name: str, known: Mapping[str, int], width: int | None
+) -> tuple[Callable[..., Any], dict[str, Any]]:
+    """The callable of `name`, and those of the known facts that it takes."""
     build = find_model(name)
     facts: dict[str, Any] = {
-        "channels": channels,
-        "in_channels": channels,
-        "in_chans": channels,
-        "classes": classes,
-        "num_classes": classes,
-        "image_size": image_size,
-        "img_size": image_size,
+        word: value for fact, value in known.items() for word in SYNONYMS[fact]
     }
     if width is not None:
         facts["width"] = width
@@ -120,35 +144,13 @@ def find_model(name: str) -> Any:
     """The callable that `name` names, imported; raises CanvasError with one message."""
     if name in BUILT_IN:
         return BUILT_IN[name]
-    module_name, colon, attribute = name.partition(":")
-    if not colon:
+    if ":" not in name:
         known = " and ".join(BUILT_IN)
         raise CanvasError(
             f"no model is called '{name}': there are {known}, "
             "or name your own as package.module:callable"
         )
-    parts = [*module_name.split("."), *attribute.split(".")]
-    if not all(part.isidentifier() for part in parts):
-        raise CanvasError(f"model '{name}' is not of the form package.module:callable")
-    try:
-        target: Any = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name and (module_name == error.name or module_name.startswith(error.name + ".")):
-            raise CanvasError(
-                f"model '{name}': there is no module '{error.name}'; "
-                "install it or start in its folder"
-            ) from error
-        raise CanvasError(
-            f"model '{name}': its module needs '{error.name}', not installed"
-        ) from error
-    except (Exception, SystemExit) as error:  # a script reads its own arguments and exits
-        raise CanvasError(
-            f"model '{name}': its module cannot be imported: {one_line(error)}"
-        ) from error
-    for part in attribute.split("."):
-        if not hasattr(target, part):
-            raise CanvasError(f"model '{name}': module '{module_name}' has no '{attribute}'")
-        target = getattr(target, part)
+    target = find_by_name(name, "model")
     if not callable(target):
         raise CanvasError(
             f"model '{name}' is of type {type(target).__name__}, it must be callable"

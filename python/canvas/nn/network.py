@@ -16,6 +16,7 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from ..inputs import Inputs
 from .behaviour import record
 from .convert import convert, convert_layers, replace, restore_kept
 from .load_model import check_model, load_model
@@ -131,12 +132,17 @@ def _converted(model: nn.Module, recipe: Recipe, kernel: KernelPack) -> nn.Modul
 
 
 def cost(model: nn.Module, shape: tuple[int, int, int]) -> tuple[int, int]:
-    """(MACs of one image, parameters) of the whole network: half of what torch's FlopCounterMode
+    """(MACs of one image, parameters) of the whole network."""
+    return cost_on(model, Inputs.of(torch.zeros(1, *shape)))
+
+
+def cost_on(model: nn.Module, example: Inputs) -> tuple[int, int]:
+    """(MACs of one example, parameters) of the whole network: half of what torch's FlopCounterMode
     counts.
     """
     training = model.training
     model.eval()
     with torch.no_grad(), FlopCounterMode(display=False) as counter:
-        model(torch.zeros(1, *shape))
+        example.call(model)
     model.train(training)
     return counter.get_total_flops() // 2, sum(p.numel() for p in model.parameters())

@@ -8,13 +8,15 @@ difference is shown or not by the statistics of claims.py, on test images.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..metric import Metric
 from ..study import Candidate, Study
 from .front import accuracy, speed, title
-from .table import align, percent_of, ratio_of, test_cell
-from .verdict import SEEDS, Comparison, Evidence, common_seeds, compare_finals
+from .table import align, ratio_of, test_cell
+from .verdict import SEEDS, Comparison, Evidence, common_seeds, compare_finals, grounds
 
 TEACHER, TUNED, MIX, CONTROLS, SINGLE = "teacher", "tuned", "mix", "controls", "single"
 ORDER = (TEACHER, TUNED, MIX, CONTROLS, SINGLE)
@@ -37,7 +39,7 @@ def best_of(rows: Sequence[Candidate], budget: str, role: str = "") -> Candidate
     own = [row for row in rows if row.budget == budget and role in ("", row.role)]
     done = [row for row in own if row.status == "done"]
     fair = [row for row in done if row.tests] or done
-    return min(fair, key=lambda row: (-(row.val_accuracy or 0.0), row.id), default=None)
+    return min(fair, key=lambda row: (-row.merit, row.id), default=None)
 
 
 # ---- the table ----------------------------------------------------------------------------------
@@ -51,8 +53,10 @@ def fit_table(
 ) -> str:
     """The rows as text, the one to take with a star."""
     teacher = next((row for row in rows if row.role == TEACHER), None)
+    metric = rows[0].metric if rows else Metric()
     head = [
-        "  network", "budget", "accuracy", "test", "KL", "speed-up", "MACs", "params", "operators",
+        "  network", "budget", metric.name, "test", distance_of(metric), "speed-up", "MACs",
+        "params", "operators",
     ]  # fmt: skip
     body = [_cells(row, teacher, choices.get(row.id, {}), picked) for row in rows]
     return align([head, *body], right=set(range(2, 8)), width=width)
@@ -70,14 +74,27 @@ def _cells(
     return [
         name,
         row.budget,
-        percent_of(row.val_accuracy),
+        row.metric.text(row.val_accuracy),
         test_cell(row),
-        "-" if row.divergence is None else f"{row.divergence:.3f}",
+        distance_cell(row),
         speed(row),
         ratio_of(row.macs, teacher.macs if teacher else None),
         ratio_of(row.params, teacher.params if teacher else None),
         summary(row, choice),
     ]
+
+
+def distance_of(metric: Metric) -> str:
+    """What the divergence is called: KL where the metric is an accuracy."""
+    return "KL" if metric == Metric() else "divergence"
+
+
+def distance_cell(row: Candidate) -> str:
+    """The divergence before tuning, and after it where there is no metric."""
+    if row.divergence is None:
+        return "-"
+    after = row.val_accuracy is None and row.tuned_divergence is not None and row.role != TEACHER
+    return f"{row.divergence:.3f}" + (f" -> {row.tuned_divergence:.3f}" if after else "")
 
 
 def _short_name(row: Candidate) -> str:
@@ -107,10 +124,18 @@ def fit_head_lines(
     data = options["data"]
     if str(study.fact("data")).startswith("synthetic"):
         data = "synthetic images"
+    metric = study.metric
+    what = f"{metric.name} on {study.validation_images()} validation {_things(metric)}"
+    if all(row.val_accuracy is None for row in rows):
+        what = f"no accuracy, as the task '{study.task()}' has no metric"
+    distance = "KL from the teacher before tuning, in nats"
+    if metric != Metric():
+        distance = "divergence from the teacher before tuning"
+    if all(row.val_accuracy is None for row in rows):
+        distance += " -> after it"
     lines = [
-        f"{options['model']} on {data}, of the whole network: accuracy on "
-        f"{study.validation_images()} validation images; KL from the teacher before tuning, in "
-        "nats; speed-up of native code for one image over that of the teacher (float32, one "
+        f"{options['model']} on {data}, of the whole network: {what}; {distance}; speed-up of "
+        f"native code for one {_things(metric)[:-1]} over that of the teacher (float32, one "
         "thread, CPU time, median +- interquartile range, "
         f"{study.machine().get('processor', 'unknown processor')}); MACs and params over those "
         "of the teacher."
@@ -119,9 +144,13 @@ def fit_head_lines(
         count = str(seeds[0]) if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
         lines.append(
             f"Test: the mean over {count} seeds +- standard deviation, on "
-            f"{study.fact('test_images')} images by which nothing was chosen."
+            f"{study.fact('test_images')} {_things(metric)} by which nothing was chosen."
         )
     return lines
+
+
+def _things(metric: Metric) -> str:
+    return "images" if metric == Metric() else "examples"
 
 
 def fit_counts_line(study: Study) -> str:
@@ -142,9 +171,9 @@ def fit_conclusion(rows: Sequence[Candidate], evidence: Evidence) -> str:
         return "No result: no network was tuned."
     told = [_result(rows, budget, teacher) for budget in budgets]
     tuned = next((row for row in rows if row.role == TUNED and row.status == "done"), None)
-    if tuned is not None:
+    if tuned is not None and tuned.val_accuracy is not None:
         told.append(
-            f"The teacher itself, tuned for as long, reaches {percent_of(accuracy(tuned))}."
+            f"The teacher itself, tuned for as long, reaches {tuned.metric.text(accuracy(tuned))}."
         )
     for budget in budgets:
         told += _parts(rows, budget, evidence)
@@ -156,20 +185,40 @@ def _result(rows: Sequence[Candidate], budget: str, teacher: Candidate) -> str:
     best = best_of(rows, budget)
     if best is None:
         return f"{budget}: no network was tuned."
+    if best.val_accuracy is None:
+        return _without_metric(best, budget)
     split = "test" if best.tests and teacher.tests else "validation"
     ours, theirs = (
         (accuracy(best), accuracy(teacher))
         if split == "test"
         else (best.val_accuracy or 0.0, teacher.val_accuracy or 0.0)
     )
-    points = 100 * (ours - theirs)
-    where = "as accurate as the teacher"
-    if abs(points) >= 0.05:
-        where = f"{abs(points):.1f} points {'above' if points > 0 else 'below'} the teacher"
+    metric = best.metric
+    gain = metric.gain(ours, theirs)
+    where = "as accurate as the teacher" if metric == Metric() else "as good as the teacher"
+    if abs(gain) > metric.equals:
+        side = "above" if gain > 0 else "below"
+        if metric != Metric():
+            side = "better than" if gain > 0 else "worse than"
+        where = f"{metric.difference(abs(gain))} {side} the teacher"
     faster = "" if best.speedup is None else f" and {best.speedup:.2f} times as fast"
     return (
-        f"{budget}: {_short_name(best)} has {percent_of(ours)} on the {split} images, {where}"
-        f"{faster}."
+        f"{budget}: {_short_name(best)} has {_called(metric, ours)} on the {split} "
+        f"{_things(metric)}, {where}{faster}."
+    )
+
+
+def _called(metric: Metric, value: float) -> str:
+    return metric.text(value) if metric == Metric() else f"{metric.name} {metric.text(value)}"
+
+
+def _without_metric(best: Candidate, budget: str) -> str:
+    """The network of a budget, of a task that judges by nothing but the divergence."""
+    faster = "" if best.speedup is None else f", {best.speedup:.2f} times as fast as the teacher"
+    after = "" if best.tuned_divergence is None else f"{best.tuned_divergence:.3g}"
+    return (
+        f"{budget}: {_short_name(best)} has a divergence of {after} from the teacher after "
+        f"tuning{faster}; the task has no metric, so that nothing is said of its accuracy."
     )
 
 
@@ -186,7 +235,9 @@ def pairs_of(rows: Sequence[Candidate], budget: str) -> dict[str, tuple[Candidat
 
 def _parts(rows: Sequence[Candidate], budget: str, evidence: Evidence) -> list[str]:
     """The choice per layer, and the searched operators, each against the procedure without."""
-    told = []
+    told: list[str] = []
+    if any(row.status == "done" and row.val_accuracy is None for row in rows):
+        return told
     for part, (ours, theirs) in pairs_of(rows, budget).items():
         what = "known operators alone"
         if theirs.role == SINGLE:
@@ -208,16 +259,13 @@ def _difference(ours: Candidate, theirs: Candidate, what: str, evidence: Evidenc
 
 
 def _shown(compared: Comparison, what: str, evidence: Evidence) -> str:
-    points, least = 100 * compared.mean, 100 * compared.least
+    metric, least = compared.control.metric, compared.least
     verdict = verdict_of(compared)
-    things = len(set(evidence.groups))
-    images = f"{len(evidence.groups)} images" + (
-        "" if things == len(evidence.groups) else f" of {things} scans"
-    )
-    of = f"{compared.seeds} seeds, {images}, one-sided 95 %"
-    where = f"{points:+.1f} points against {what}"
+    of = grounds(compared, evidence)
+    where = f"{metric.difference(compared.mean, signed=True)} against {what}"
     if verdict == NOT_SHOWN:
-        enough = "nothing could have been shown" if least >= 100 else f"{least:.2g} needed"
+        endless = not math.isfinite(least) or (metric.is_share and least >= 100)
+        enough = "nothing could have been shown" if endless else f"{least:.2g} needed"
     else:
         enough = f"{least:.2g} would have been enough"
     return f"{verdict}, {where}; {enough} ({of})."

@@ -20,7 +20,7 @@ def find_order(row: Candidate) -> tuple[float, float, int, int]:
     """The most accurate find first, those that were trained from two seeds before the others; of
     equals the one with fewer MACs, then the older.
     """
-    return (-row.val_seeds, -(row.val_accuracy or 0.0), row.macs or 0, row.id)
+    return (-row.val_seeds, -row.merit, row.macs or 0, row.id)
 
 
 def chosen_finds(rows: Iterable[Candidate]) -> list[Candidate]:
@@ -36,7 +36,7 @@ def front(rows: Sequence[Candidate], objectives: str = OBJECTIVES) -> list[Candi
     """The finished rows that no other dominates in accuracy and `objectives` (latency, macs,
     params).
     """
-    done = [row for row in rows if row.status == "done" and row.val_accuracy is not None]
+    done = [row for row in rows if row.status == "done" and row.merit > -math.inf]
     return [row for row in done if not any(dominates(other, row, objectives) for other in done)]
 
 
@@ -57,7 +57,7 @@ def costs(row: Candidate, objectives: str) -> list[float]:
         "macs": float(row.macs or 0),
         "params": float(row.params or 0),
     }
-    return [-(row.val_accuracy or 0.0), *(by_name[name] for name in objectives.split(","))]
+    return [-row.merit, *(by_name[name] for name in objectives.split(","))]
 
 
 # ---- the row to take --------------------------------------------------------------------------
@@ -65,9 +65,19 @@ def costs(row: Candidate, objectives: str) -> list[float]:
 
 def accuracy(row: Candidate) -> float:
     """What a row is judged by: its mean on the test split if it was a finalist, else validation;
-    0..1.
+    for an accuracy 0..1.
     """
     return row.test_mean if row.test_mean is not None else row.val_accuracy or 0.0
+
+
+def merit(row: Candidate) -> float:
+    """The same as a number that is larger for better rows."""
+    return row.metric.merit(accuracy(row))
+
+
+def gain(row: Candidate, other: Candidate) -> float:
+    """By how much a row is better than another one, in the unit of the metric."""
+    return row.metric.gain(accuracy(row), accuracy(other))
 
 
 def judged(rows: Iterable[Candidate]) -> list[Candidate]:
@@ -81,31 +91,33 @@ def judged(rows: Iterable[Candidate]) -> list[Candidate]:
 def pick(rows: Sequence[Candidate], rule: str) -> Candidate | None:
     """The row to take by `rule`, such as `fastest within 1.0`: of all rows, controls and the
     unchanged network included, whose accuracy is at most so many points below the unchanged
-    network's.  None while the unchanged network is not trained.
+    network's, in the unit and direction of another metric.  None while the unchanged network is
+    not trained, or of a task without metric.
     """
     word, _, points = rule.partition(" within ")
     fair = judged(rows)
     baseline = next((row for row in fair if row.kind == "baseline"), None)
     if baseline is None:
         return None
-    worst = accuracy(baseline) - float(points) / 100 if points else 0.0
-    enough = [row for row in fair if accuracy(row) >= worst - 1e-9]
+    enough = [row for row in fair if not points or gain(row, baseline) >= -float(points) - 1e-7]
     cheap: dict[str, Callable[[Candidate], float]] = {
         "fastest": lambda row: -(row.speedup or 0.0),
         "fewest-macs": lambda row: row.macs or 0,
         "fewest-params": lambda row: row.params or 0,
-        "most-accurate": lambda row: -accuracy(row),
+        "most-accurate": lambda row: -merit(row),
     }
-    return min(enough, key=lambda row: (cheap[word](row), -accuracy(row), row.id))
+    return min(enough, key=lambda row: (cheap[word](row), -merit(row), row.id))
 
 
 def pick_line(rule: str, rows: Sequence[Candidate], picked: Candidate | None) -> str:
     """The rule, and the row that it chose, with its speed-up as the table has it."""
     word, _, points = rule.partition(" within ")
     split = "test" if any(row.tests for row in rows) else "validation"
-    limit = (
-        f" within {points} points of the unchanged network on the {split} split" if points else ""
-    )
+    unit = next((row.metric.unit for row in rows), "points")
+    limit = f" within {f'{points} {unit}'.rstrip()} of the unchanged network on the {split} split"
+    limit = limit if points else ""
+    if picked is None and any(row.status == "done" and row.val_accuracy is None for row in rows):
+        return f"* {word}{limit}: no row, this task has no metric."
     if picked is None:
         return f"* {word}{limit}: no row, the unchanged network was not trained."
     if picked.kind == "baseline" and word == "fastest" and not any_timed(rows):

@@ -228,7 +228,7 @@ class LiveDisplay(Display):
                 status = "training"
             table.add_row(
                 Text(printable(f"find {row.name}" if row.kind == "find" else row.name)),
-                percent(row.val_accuracy if row.status == "done" else None),
+                score(row),
                 "" if row.macs is None else f"{row.macs / self.baseline_macs:.2f}x",
                 "" if row.speedup is None else f"{row.speedup:.2f}x",
                 Text(status, style=COLOURS.get(status, "")),
@@ -269,6 +269,12 @@ def columns(first: str, *others: str) -> Table:
 
 def percent(accuracy: float | None) -> str:
     return "" if accuracy is None else f"{100 * accuracy:.1f} %"
+
+
+def score(row: Candidate) -> str:
+    """What a row that is done was judged by."""
+    done = row.status == "done" and row.val_accuracy is not None
+    return row.metric.text(row.val_accuracy) if done else ""
 
 
 def clock(seconds: float) -> str:

@@ -17,10 +17,11 @@ from pathlib import Path
 from ..arguments import PATH, TEXT, checked
 from ..errors import CanvasError, NoSolution
 from ..files import named_file
+from ..metric import Metric
 from ..study import Candidate, Study
 from ..text import printable
 from .figure import FORMS, Axis, Point, draw
-from .report import PICK, make_report, trial_counts
+from .report import make_report, rule_of, trial_counts
 
 X_AXES = {
     "latency": Axis("speed-up over the unchanged network (right is faster)", 1),
@@ -64,7 +65,7 @@ def pareto_figure(study: Study, x: str = "latency", title: str = "", form: str =
     points = read_points(study, x)
     split = "test" if is_tested(study) else "validation"
     words = caption(study, points, x)
-    return draw(points, X_AXES[x], f"{split} accuracy (%)", words, title, form)
+    return draw(points, X_AXES[x], axis_of(study.metric, split), words, title, form)
 
 
 # ---- what is shown ----------------------------------------------------------------------------
@@ -82,18 +83,27 @@ def read_points(study: Study, x: str) -> list[Point]:
         )
     tested = is_tested(study)
     images = study.fact("test_images") if tested else study.validation_images()
-    report, points = make_report(study), []
+    report, metric = make_report(study), study.metric
+    points: list[Point] = []
     picked = report.picked
     for row in rows:
         value, share = ratio(row, baseline, x), row.test_mean if tested else row.val_accuracy
         if value is None or share is None or not math.isfinite(value + share):
             continue
         chosen = picked is not None and row.id == picked.id
-        error = 100 * standard_error(row, share, images)
-        points.append(Point(printable(row.name), row.kind, value, 100 * share, error, chosen))
+        error = metric.amount(standard_error(row, share, images))
+        height = metric.amount(share)
+        points.append(Point(printable(row.name), row.kind, value, height, error, chosen))
     if not points:
         raise NoSolution(f"no latency is taken in the study '{study.folder}' yet: --x macs")
-    return mark_front(points, X_AXES[x].better, {row.name for row in report.chosen})
+    up = 1 if metric.higher_is_better else -1
+    return mark_front(points, X_AXES[x].better, {row.name for row in report.chosen}, up)
+
+
+def axis_of(metric: Metric, split: str) -> str:
+    """The words at the axis of what networks are judged by."""
+    unit = "%" if metric.is_share else metric.unit
+    return f"{split} {metric.name}" + (f" ({unit})" if unit else "")
 
 
 def is_tested(study: Study) -> bool:
@@ -113,19 +123,23 @@ def standard_error(row: Candidate, share: float, images: int) -> float:
     """The spread over the seeds, else the standard error of a share of so many images."""
     if row.test_spread is not None:
         return row.test_spread
+    if not row.metric.per_example:
+        return 0.0
     return math.sqrt(max(share * (1 - share), 0.0) / max(images, 1))
 
 
-def mark_front(points: Sequence[Point], better: int, chosen: Container[str] = ()) -> list[Point]:
+def mark_front(
+    points: Sequence[Point], better: int, chosen: Container[str] = (), up: int = 1
+) -> list[Point]:
     """Which points no other beats on both axes drawn, controls and the unchanged network included
     as in the table; the finds among them and those of `chosen` become `front`.  `better` is 1
-    where more of x is, else -1.
+    where more of x is, else -1, `up` the same for y.
     """
 
     def beaten(point: Point) -> bool:
         return any(
             better * other.x >= better * point.x
-            and other.y >= point.y
+            and up * other.y >= up * point.y
             and (other.x, other.y) != (point.x, point.y)
             for other in points
         )
@@ -155,15 +169,18 @@ def caption(study: Study, points: Sequence[Point], x: str) -> str:
     seeds = max((len(row.tests) for row in study.candidates()), default=0)
     if seeds > 1:
         text += f"Bars: standard deviation over {seeds} seeds"
-    else:
+    elif study.metric.per_example:
         images = study.fact("test_images") if tested else study.validation_images()
         text += f"Bars: standard error of {images} images"
+    else:
+        text += "One seed, no bars"
     text += "."
     if x == "latency":
         processor = study.machine().get("processor", "unknown processor")
         text += f" Latency: batch {options.get('latency_batch', 1)}, one thread, {processor}."
     if any(point.picked for point in points):
-        word, _, limit = options.get("pick", PICK).partition(" within ")
+        word, _, limit = rule_of(options, study.metric).partition(" within ")
         text += f" Ring: {word}"
-        text += f" within {limit} points of the unchanged network." if limit else "."
+        unit = study.metric.unit
+        text += f" within {f'{limit} {unit}'.rstrip()} of the unchanged network." if limit else "."
     return text

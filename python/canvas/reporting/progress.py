@@ -91,7 +91,9 @@ def say_to_stderr(line: str) -> None:
 def candidate_line(candidate: Candidate, elapsed: float, baseline_macs: int) -> str:
     """One line: elapsed time, index, MACs, accuracy, seconds of training, status, primitives."""
     ratio = "" if candidate.macs is None else f"{candidate.macs / baseline_macs:5.2f}x MACs"
-    accuracy = "" if candidate.val_accuracy is None else f"{100 * candidate.val_accuracy:5.1f} %"
+    accuracy = (
+        "" if candidate.val_accuracy is None else candidate.metric.text(candidate.val_accuracy)
+    )
     seconds = "" if candidate.seconds is None else f"{candidate.seconds:.0f} s"
     status = candidate.status + (f" ({candidate.reason})" if candidate.reason else "")
     return printable(

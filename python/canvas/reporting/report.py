@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from .. import _core
 from ..files import at_once, folder_at_once
+from ..metric import Metric
 from ..stored_options import FIT, command_of
 from ..study import ENDED, FIND_FILES, TRIED, WEIGHTS_NAME, Candidate, Study, Timing, weights_file
 from ..study.gain import gain_line
@@ -102,7 +103,7 @@ def make_report(study: Study, ended: str = "") -> Report:
         return _fit_report(study, options, candidates, ended)
     objectives = options.get("objectives", OBJECTIVES)
     rows = table_rows(candidates, objectives)
-    rule = options.get("pick", PICK)
+    rule = rule_of(options, study.metric)
     picked = pick(rows, rule)
     words = printable(conclusion(candidates, Evidence.of(study)))
     counts = trial_counts(study)
@@ -117,6 +118,11 @@ def make_report(study: Study, ended: str = "") -> Report:
     return Report(study.folder, rows, words, "\n".join(lines), counts, picked, on_front, chosen)
 
 
+def rule_of(options: Mapping[str, Any], metric: Metric) -> str:
+    """The rule for the picked row; a default has no limit in a unit that it does not know."""
+    return options.get("pick") or (PICK if metric.is_share else "most-accurate")
+
+
 def ended_line(ended: str) -> str:
     return ended[:1].upper() + ended[1:] + "."
 
@@ -126,11 +132,13 @@ def _fit_report(
 ) -> Report:
     """The same of a fit: its conclusion comes first."""
     rows = fit_rows(candidates)
-    picked = pick(rows, options["pick"])
+    rule = rule_of(options, study.metric)
+    judgeable = any(row.val_accuracy is not None for row in rows)
+    picked = pick(rows, rule) if judgeable else None
     words = printable(fit_conclusion(rows, Evidence.of(study)))
     choices = {row.id: study.choice_of(row.id) for row in rows}
     drawn = fit_table(rows, choices, picked, terminal_width())
-    below = [pick_line(options["pick"], rows, picked), fit_counts_line(study)]
+    below = [pick_line(rule, rows, picked), fit_counts_line(study)]
     below += [ended_line(ended)] if ended else []
     lines = [words, "", *map(printable, fit_head_lines(study, options, rows)), "", drawn, ""]
     lines += map(printable, below)
@@ -260,8 +268,8 @@ def counts_line(study: Study, counts: dict[str, int]) -> str:
 
 
 def pareto_rows(report: Report) -> list[dict[str, Any]]:
-    """The finished rows of the table by COLUMNS: accuracies in 0..1, None for what was not
-    taken.
+    """The finished rows of the table by COLUMNS: accuracies in 0..1, other metrics in their unit,
+    None for what was not taken.
     """
     rows, chosen = report.rows, {row.id for row in report.chosen}
     baseline = next((row for row in rows if row.kind == "baseline"), None)

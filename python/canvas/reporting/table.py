@@ -48,7 +48,7 @@ def _cells(row: Candidate, baseline: Candidate | None, picked: Candidate | None)
         return [name, row.status, *[""] * 7, row.reason]
     return [
         name,
-        f"{100 * (row.val_accuracy or 0):.1f} %",
+        row.metric.text(row.val_accuracy),
         test_cell(row),
         _latency(row),
         speed(row),
@@ -60,17 +60,9 @@ def _cells(row: Candidate, baseline: Candidate | None, picked: Candidate | None)
     ]
 
 
-def percent_of(share: float | None) -> str:
-    """0.956 as 95.6 %."""
-    return "-" if share is None else f"{100 * share:.1f} %"
-
-
 def test_cell(row: Candidate) -> str:
-    """Accuracy on the test split, the mean over the seeds +- standard deviation."""
-    if row.test_mean is None:
-        return "-"
-    spread = "" if row.test_spread is None else f" +- {100 * row.test_spread:.1f}"
-    return f"{100 * row.test_mean:.1f} %{spread}"
+    """The metric on the test split, the mean over the seeds +- standard deviation."""
+    return row.metric.text(row.test_mean, row.test_spread)
 
 
 def _latency(row: Candidate) -> str:

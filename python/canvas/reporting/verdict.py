@@ -11,11 +11,12 @@ for a find that failed in one of them: what is left would flatter it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..study import Candidate, Final, Study
-from .front import accuracy, chosen_finds, title
+from .front import accuracy, chosen_finds, merit, title
 
 SEEDS = 3  # of the finals, for a claim
 MORE = 1.05  # a control may have so many times the MACs of the find
@@ -39,13 +40,15 @@ class Evidence:
 @dataclass(frozen=True)
 class Comparison:
     """A find and one of its controls: by how much the find is better, and the least difference
-    that would have been shown, 0..1, over so many seeds.
+    that would have been shown, in the unit of the metric, over so many seeds.  `of_examples`:
+    whether the chance of the test examples counts, or that of the seeds alone.
     """
 
     control: Candidate
     mean: float
     least: float
     seeds: int
+    of_examples: bool = True
 
 
 def conclusion(rows: Sequence[Candidate], evidence: Evidence) -> str:
@@ -125,16 +128,36 @@ def decisive(compared: Sequence[Comparison]) -> Comparison:
 def compare_finals(find: Candidate, control: Candidate, evidence: Evidence) -> Comparison:
     """Compares the finals of their common seeds.  ImportError without numpy and scipy."""
     # numpy and scipy, which a table without finals does not need
-    from .claims import compare, read_hits
+    from .claims import compare, compare_values, read_hits
 
-    seeds = common_seeds(find, control, evidence)
+    seeds, metric = common_seeds(find, control, evidence), find.metric
+    if not metric.per_example:
+        values = [
+            {f.seed: metric.merit(f.test) for f in evidence.finals[row.id]}
+            for row in (find, control)
+        ]
+        shown = compare_values(*([one[seed] for seed in seeds] for one in values))
+        mean, least = metric.amount(float(shown.mean)), metric.amount(float(shown.least))
+        return Comparison(control, mean, least, len(seeds), of_examples=False)
     images = len(evidence.groups)
     ours, theirs = (
         read_hits([f.hits for f in evidence.finals[row.id] if f.seed in seeds], images)
         for row in (find, control)
     )
     difference = compare(ours, theirs, evidence.groups)
-    return Comparison(control, float(difference.mean), float(difference.least), len(seeds))
+    mean, least = metric.amount(float(difference.mean)), metric.amount(float(difference.least))
+    return Comparison(control, mean, least, len(seeds))
+
+
+def grounds(compared: Comparison, evidence: Evidence) -> str:
+    """What a comparison rests on: `3 seeds, 1800 images of 360 scans, one-sided 95 %`."""
+    if not compared.of_examples:
+        return f"{compared.seeds} seeds, on these test examples, one-sided 95 %"
+    things = len(set(evidence.groups))
+    images = f"{len(evidence.groups)} images" + (
+        "" if things == len(evidence.groups) else f" of {things} scans"
+    )
+    return f"{compared.seeds} seeds, {images}, one-sided 95 %"
 
 
 # ---- words ------------------------------------------------------------------------------------
@@ -145,24 +168,20 @@ def _verdict(
 ) -> str:
     """By the control that comes closest to the find, or is ahead of it."""
     control = _named(hardest.control, baseline)
-    points, least = 100 * hardest.mean, 100 * hardest.least
-    things = len(set(evidence.groups))
-    images = f"{len(evidence.groups)} images" + (
-        "" if things == len(evidence.groups) else f" of {things} scans"
-    )
-    of = f"{hardest.seeds} seeds, {images}, one-sided 95 %"
+    points, least, of = hardest.mean, hardest.least, grounds(hardest, evidence)
+    unit = baseline.metric.unit
     if points > least:
         return (
             f"{named[:1].upper()}{named[1:]} beats {_all(controls)} of at most {MORE}x of its "
-            f"MACs on the test split: it is {_amount(points)} points above {control}, the "
+            f"MACs on the test split: it is {_amount(points)} {unit} above {control}, the "
             f"closest, and {_amount(least)} would have been enough ({of})."
         )
-    where = f"is {_amount(points)} points above" if points > 0 else "only equals"
+    where = f"is {_amount(points)} {unit} above" if points > 0 else "only equals"
     if points < 0:
-        where = f"stays {_amount(-points)} points below"
+        where = f"stays {_amount(-points)} {unit} below"
     enough = "nothing could have been shown"
-    if least < 100:
-        enough = f"to be shown, a difference must be more than {_amount(least)} points"
+    if math.isfinite(least) and not (baseline.metric.is_share and least >= 100):
+        enough = f"to be shown, a difference must be more than {_amount(least)} {unit}"
     what = "No win" if points < -least else "No difference shown"
     return f"{what} on the test split: {named} {where} {control}; {enough} ({of})."
 
@@ -174,7 +193,7 @@ def _no_claim(
     evidence: Evidence,
     seeds: int,
 ) -> str:
-    best = max(fair, key=accuracy)
+    best = max(fair, key=merit)
     begun = bool(evidence.finals.get(find.id))
     known = "no finals" if not begun else f"finals with {seeds} of at least {SEEDS} seeds"
     return (
@@ -206,7 +225,7 @@ def _all(controls: int) -> str:
 
 def _named(row: Candidate, baseline: Candidate) -> str:
     ratio = (row.macs or 0) / (baseline.macs or 1)
-    return f"{title(row)} ({100 * accuracy(row):.1f} % at {ratio:.2f}x of the MACs)"
+    return f"{title(row)} ({row.metric.text(accuracy(row))} at {ratio:.2f}x of the MACs)"
 
 
 def _amount(points: float) -> str:

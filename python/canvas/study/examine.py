@@ -22,6 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import CanvasError
+from ..metric import Metric
+from ..options import json_object
 from ..text import printable
 from .old_formats import SCHEMAS
 from .schema import SCHEMA, UPGRADES, VERSION
@@ -232,6 +234,7 @@ def check_pages(database: sqlite3.Connection, path: Path) -> None:
 MOST = 1 << 53  # of a whole number: more than there are of anything
 FIGURE = "BETWEEN 0 AND 1e15"  # milliseconds, seconds, ratios
 SHARE = "BETWEEN 0 AND 1"
+SCORE = "a score"  # SHARE, or FINITE where the metric of the task is no share
 COUNT = f"BETWEEN 0 AND {MOST}"
 FINITE = "BETWEEN -1e300 AND 1e300"
 VALUES = {
@@ -246,9 +249,9 @@ VALUES = {
         **dict.fromkeys(("number", "layer_macs", "macs", "params"), COUNT),
         **dict.fromkeys(("latency_ms", "latency_spread_ms", "speedup", "speedup_spread"), FIGURE),
         **dict.fromkeys(("spread", "naswot"), FINITE),
-        "val_accuracy": SHARE,
+        "val_accuracy": SCORE,
         "seconds": FIGURE,
-        "divergence": FIGURE,
+        **dict.fromkeys(("divergence", "tuned_divergence"), FIGURE),
         "error": SHARE,
     },
     "screened": {"number": COUNT, "error": SHARE, "seconds": FIGURE},
@@ -258,10 +261,10 @@ VALUES = {
         "error": SHARE,
     },
     "item": {"number": COUNT, "rung": "IN (1, 2, 3)"},
-    "rung": {"epochs": COUNT, "accuracy": SHARE, "seconds": FIGURE},
+    "rung": {"epochs": COUNT, "accuracy": SCORE, "seconds": FIGURE},
     "epoch": {
         "number": COUNT,
-        "accuracy": SHARE,
+        "accuracy": SCORE,
         "loss": FINITE,
         "seconds": FIGURE,
         "processor": FIGURE,
@@ -274,20 +277,32 @@ VALUES = {
     },
     "final": {
         "epochs": COUNT,
-        "val_accuracy": SHARE,
-        "test_accuracy": SHARE,
+        "val_accuracy": SCORE,
+        "test_accuracy": SCORE,
         "seconds": FIGURE,
-        "length(hits)": "= ((SELECT max(test_images) FROM study) + 7) / 8",
+        "length(hits)": "IN (0, ((SELECT max(test_images) FROM study) + 7) / 8)",
     },
-    "audit": {"epochs": COUNT, "accuracy": SHARE, "seconds": FIGURE},
+    "audit": {"epochs": COUNT, "accuracy": SCORE, "seconds": FIGURE},
     "task": {"epochs": COUNT, "attempt": COUNT},
 }
 
 
+def metric_of(database: sqlite3.Connection, path: Path) -> Metric:
+    """What the networks of a study are judged by."""
+    row = database.execute("SELECT task FROM study").fetchone()
+    try:
+        words = json_object(row[0]) if row is not None and row[0] else {}
+        return Metric.from_json(words.get("metric", {}))
+    except (CanvasError, AttributeError):
+        raise Damaged(path, "its task is no task") from None
+
+
 def check_values(database: sqlite3.Connection, path: Path) -> None:
     """Reject figures that nothing can have: a share above 1, a negative time, no number."""
+    score = SHARE if metric_of(database, path).is_share else FINITE
     for table, columns in VALUES.items():
         for column, holds in columns.items():
+            holds = score if holds == SCORE else holds
             wrong = database.execute(
                 f"SELECT {column} FROM {table} WHERE NOT {column} {holds} LIMIT 1"
             ).fetchone()

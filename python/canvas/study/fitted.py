@@ -90,24 +90,27 @@ class Fitted(Trainings):
         self,
         id: int,
         epochs: int,
-        accuracy: float,
-        divergence: float,
+        accuracy: float | None,
+        divergences: tuple[float, float],
         weights: str,
         seconds: float,
         costs: tuple[int, int],
     ) -> None:
-        """A network was tuned for so many epochs: its accuracy on validation, 0..1, its divergence
-        before that, the sha256 of its weights, (MACs, parameters).  It is done.
+        """A network was tuned for so many epochs: its metric on validation, its divergences from
+        the teacher before and after that, the sha256 of its weights, (MACs, parameters).  It is
+        done.
         """
         with self._transaction():
             self.database.execute(
-                "UPDATE network SET val_accuracy = ?, divergence = ?, weights = ?, seconds = ?, "
+                "UPDATE network SET val_accuracy = ?, divergence = ?, tuned_divergence = ?, "
+                "weights = ?, seconds = ?, "
                 "macs = ?, params = ?, session = ? WHERE id = ?",
-                (accuracy, divergence, weights, seconds, *costs, self.session, id),
+                (accuracy, *divergences, weights, seconds, *costs, self.session, id),
             )
             self.database.execute(
-                "INSERT OR REPLACE INTO rung SELECT network.id, 2, seed, ?, val_accuracy, "
-                "seconds, session FROM network JOIN study WHERE network.id = ?",
+                "INSERT OR REPLACE INTO rung SELECT network.id, 2, seed, ?, "
+                "coalesce(val_accuracy, 0), seconds, session FROM network JOIN study "
+                "WHERE network.id = ?",
                 (epochs, id),
             )
             self._set_task(id, "accuracy", "done")

@@ -7,11 +7,13 @@ from __future__ import annotations
 from .schema import (
     CANDIDATE,
     CANDIDATE_6,
+    CANDIDATE_8,
     CHOICE,
     FIT,
     NETWORK,
     NETWORK_6,
     NETWORK_7,
+    NETWORK_8,
     SCHEMA,
     SCREENED,
     SESSION,
@@ -267,14 +269,26 @@ CREATE VIEW candidate AS
   FROM network JOIN task ON task.candidate = network.id AND task.kind = 'accuracy';
 """
 
-FORMAT_7 = SCHEMA.replace(NETWORK, NETWORK_7)
+STUDY_8 = """
+  format        INTEGER NOT NULL DEFAULT 3  -- of the study when it was begun
+) STRICT;
+"""
+STUDY_9 = """
+  format        INTEGER NOT NULL DEFAULT 3, -- of the study when it was begun
+  task          TEXT NOT NULL DEFAULT ''  -- JSON: name and metric; '' = classification
+) STRICT;
+"""
+FORMAT_8 = SCHEMA
+for new, old in ((STUDY_9, STUDY_8), (NETWORK, NETWORK_8), (CANDIDATE, CANDIDATE_8)):
+    FORMAT_8 = FORMAT_8.replace(new, old)
+FORMAT_7 = FORMAT_8.replace(NETWORK_8, NETWORK_7)
 FORMAT_6 = FORMAT_7
 for new, old in (
     (NETWORK_7, NETWORK_6),
     (SCREENED, ""),
     (FIT, ""),
     (CHOICE, ""),
-    (CANDIDATE, CANDIDATE_6),
+    (CANDIDATE_8, CANDIDATE_6),
 ):
     FORMAT_6 = FORMAT_6.replace(new, old)
 FORMAT_5 = FORMAT_6.replace(TIMING, TIMING_5)
@@ -288,4 +302,5 @@ SCHEMAS = {
     5: FORMAT_5,
     6: FORMAT_6,
     7: FORMAT_7,
+    8: FORMAT_8,
 }

@@ -7,12 +7,15 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..metric import Metric
 from ..options import json_object
 from ..stored_options import stored_options
-from .examine import Damaged
+from .examine import Damaged, metric_of
 from .outputs import FILE
 from .rows import Audited, Candidate, Final, Item, Timing
 from .store import FIND, Store
+
+CLASSIFICATION = "classification"  # the task of a study that names none
 
 
 class Queries(Store):
@@ -33,6 +36,18 @@ class Queries(Store):
         """A column of the table `study`; None before the first run."""
         row = self.database.execute("SELECT * FROM study").fetchone()
         return None if row is None else row[name]
+
+    @property
+    def metric(self) -> Metric:
+        """What the networks are judged by."""
+        return metric_of(self.database, self.folder / FILE)
+
+    def task(self) -> str:
+        """The name of the task; "" before the first run."""
+        stored = self.fact("task")
+        if stored is None:
+            return ""
+        return str(json_object(stored).get("name", "")) if stored else CLASSIFICATION
 
     def validation_images(self) -> int:
         """How many images accuracies are measured on."""
@@ -155,8 +170,8 @@ class Queries(Store):
         for row in rows:
             if row["kind"] == "find" and not re.fullmatch(FIND, row["name"]):
                 raise Damaged(self.folder / FILE, f"a find is called '{row['name']}'")
-        tests = self._tests() if rows else {}
-        return [Candidate(**row, tests=tests.get(row["id"], ())) for row in rows]
+        tests, metric = (self._tests() if rows else {}), self.metric
+        return [Candidate(**row, tests=tests.get(row["id"], ()), metric=metric) for row in rows]
 
     def _tests(self) -> dict[int, tuple[float, ...]]:
         """Test accuracies by candidate, of the finals that the last run asked for."""
@@ -214,10 +229,12 @@ class Queries(Store):
         """The finals by candidate, of those that the last run asked for, by rising seeds."""
         finals: dict[int, list[Final]] = {}
         for row in self.database.execute(
-            "SELECT candidate, seed, hits FROM final WHERE epochs = ? ORDER BY candidate, seed",
+            "SELECT candidate, seed, hits, test_accuracy FROM final WHERE epochs = ? "
+            "ORDER BY candidate, seed",
             (final_epochs(self.options()),),
         ):
-            finals.setdefault(row["candidate"], []).append(Final(row["seed"], row["hits"]))
+            final = Final(row["seed"], row["hits"], row["test_accuracy"])
+            finals.setdefault(row["candidate"], []).append(final)
         return finals
 
     def failed_finals(self) -> dict[int, int]:

@@ -51,21 +51,24 @@ class Study(Fitted):
         targets: str,
         test_groups: Sequence[int] = (),
         model_record: str = "",
+        task: Mapping[str, Any] | None = None,
     ) -> bool:
         """Record the question, or see that it is the one recorded, and begin a session; True if
         the study was there already.
 
         `images` are those of the validation and of the test split, `test_groups` says which of the
         latter show the same thing (a number for each; () = each its own), `model_record` is what
-        the unchanged network does.  Raises CanvasError that names the difference when options of
-        the question, the images, the layers or the network differ.
+        the unchanged network does, `task` its name and metric (None: classification).  Raises
+        CanvasError that names the difference when options of the question, the images, the layers
+        or the network differ.
         """
         groups = json.dumps(list(test_groups)) if test_groups else ""
+        asked = "" if task is None else json.dumps(task, sort_keys=True)
         row = self.database.execute("SELECT * FROM study").fetchone()
         if row is None:
             with self._transaction():
                 self.database.execute(
-                    "INSERT INTO study VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    "INSERT INTO study VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                     (
                         json.dumps(options),
                         options["seed"],
@@ -77,6 +80,7 @@ class Study(Fitted):
                         model_record,
                         groups,
                         VERSION,
+                        asked,
                     ),
                 )
                 self._begin_session(options)
@@ -84,6 +88,8 @@ class Study(Fitted):
         difference = other_question(self.options(), options)
         if not difference and row["data_checksum"] != checksum:
             difference = "other images"
+        if not difference and row["task"] != asked:
+            difference = "another task or metric"
         if not difference and row["targets"] != targets:
             difference = "other layers to replace"
         if not difference and (how := other_network(row["model_record"], model_record)):
@@ -178,12 +184,20 @@ class Study(Fitted):
             self._set_task(id, "final", "queued", seed=seed, epochs=epochs)
 
     def final(
-        self, id: int, seed: int, epochs: int, scores: tuple[float, bytes], seconds: float
+        self,
+        id: int,
+        seed: int,
+        epochs: int,
+        scores: tuple[float, bytes],
+        seconds: float,
+        test: float | None = None,
     ) -> float:
-        """A finalist trained from `seed`: its validation accuracy, a bit per test image.  Returns
-        the test accuracy; raises ValueError where the bits are those of another number of images.
+        """A finalist trained from `seed`: its metric on validation, a bit per test image, or none
+        and the metric on the test split.  Returns that; raises ValueError where the bits are those
+        of another number of images.
         """
-        test = share_of_hits(scores[1], int(self.fact("test_images") or 0))
+        if test is None:
+            test = share_of_hits(scores[1], int(self.fact("test_images") or 0))
         with self._transaction():
             self._set_task(id, "final", "done", seed=seed, epochs=epochs)
             self.database.execute(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import statistics
 from dataclasses import dataclass, field
 
+from ..metric import Metric
+
 ENDED = ("done", "pruned", "rejected", "failed")  # what becomes of a candidate
 TRIED = ("done", "pruned", "failed", "waiting")  # a trial: trained, at least to its first rung
 
@@ -17,10 +19,11 @@ class Candidate:
 
     `status` is new, running, waiting (at its first rung), or one of ENDED; a find that is done
     may have its second seed still to come.  `rung` is the highest that it has reached, 0 before
-    the first.  `val_accuracy`, 0..1, is what a find is chosen by: after its last epoch, and from
-    rung SECOND on the mean over the `val_seeds` seeds.  `origin` of a find is draw, mutation,
-    crossover or transfer, `parents` the names of what it was made from, with blanks between.
-    `tests` are its accuracies on the test split as a finalist, 0..1, one per seed.
+    the first.  `val_accuracy`, what the task's metric gives (an accuracy is 0..1), is what a find
+    is chosen by: after its last epoch, and from rung SECOND on the mean over the `val_seeds`
+    seeds.  `metric` says its unit and direction.  `origin` of a find is draw, mutation, crossover
+    or transfer, `parents` the names of what it was made from, with blanks between.
+    `tests` are those on the test split as a finalist, one per seed.
     """
 
     id: int
@@ -51,8 +54,19 @@ class Candidate:
     memory_format: str = ""
     role: str = ""
     divergence: float | None = None
+    tuned_divergence: float | None = None
     weights: str = ""
     tests: tuple[float, ...] = ()
+    metric: Metric = field(default=Metric(), repr=False)
+
+    @property
+    def merit(self) -> float:
+        """Larger for a row that validation puts before another; of a task without metric, by the
+        divergence from the teacher.
+        """
+        if self.val_accuracy is None and self.tuned_divergence is not None:
+            return -self.tuned_divergence
+        return self.metric.merit(self.val_accuracy)
 
     @property
     def val_seeds(self) -> int:
@@ -61,7 +75,7 @@ class Candidate:
 
     @property
     def test_mean(self) -> float | None:
-        """Mean accuracy on the test split over the seeds, 0..1; None if it was no finalist."""
+        """Mean on the test split over the seeds; None if it was no finalist."""
         return statistics.fmean(self.tests) if self.tests else None
 
     @property
@@ -89,10 +103,13 @@ class Timing:
 
 @dataclass(frozen=True)
 class Final:
-    """A row of the table `final`: `hits` has a bit per test image, the first in the highest."""
+    """A row of the table `final`: `hits` has a bit per test image, the first in the highest, and
+    is empty where the metric, `test`, is no share of images.
+    """
 
     seed: int
     hits: bytes
+    test: float | None = None
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ and checked.  A study of an older format is brought up to date when a search ope
 from __future__ import annotations
 
 APPLICATION = 0x436E7653  # "CnvS", so that `file` and we recognise a study
-VERSION = 8
+VERSION = 9
 
 REQUIRES = {
     "accuracy": '{"cores": 1}',
@@ -59,7 +59,8 @@ CREATE TABLE network (
   error      REAL,                      -- at a layer of the trained unchanged network, 0..1
   macs       INTEGER,                   -- of the whole network, one image
   params     INTEGER,                   -- of the whole network
-  val_accuracy REAL,                    -- after the last epoch trained, mean over its seeds, 0..1
+  val_accuracy REAL,                    -- the task's metric after the last epoch trained, the mean
+                                        -- over its seeds; an accuracy is 0..1
   latency_ms REAL,                      -- one forward of the whole network, its fastest engine
   latency_spread_ms REAL,               -- interquartile range
   speedup    REAL,                      -- against the fastest engine of the unchanged network
@@ -69,7 +70,8 @@ CREATE TABLE network (
   session    INTEGER,                   -- the run of the driver that trained it
   memory_format TEXT NOT NULL DEFAULT '',  -- of its trainings; '' before the first
   role       TEXT NOT NULL DEFAULT '',  -- in a fit: teacher, tuned, mix, controls or single
-  divergence REAL,                      -- in a fit: from the teacher before tuning, nats
+  divergence REAL,                      -- in a fit: from the teacher before tuning
+  tuned_divergence REAL,                -- in a fit: from the teacher after tuning
   weights    TEXT NOT NULL DEFAULT '',  -- sha256 of the trained ones, in DIR/weights
   UNIQUE (hash, budget)
 ) STRICT;
@@ -102,7 +104,7 @@ CREATE TABLE rung (
   number    INTEGER NOT NULL CHECK (number IN (1, 2, 3)),
   seed      INTEGER NOT NULL,
   epochs    INTEGER NOT NULL,           -- behind it when it was scored
-  accuracy  REAL NOT NULL,              -- on validation, 0..1
+  accuracy  REAL NOT NULL,              -- the metric on validation; 0 for a task without one
   seconds   REAL,                       -- of training from that seed
   session   INTEGER,
   PRIMARY KEY (candidate, number)
@@ -114,9 +116,10 @@ CREATE TABLE final (
   candidate INTEGER NOT NULL REFERENCES network (id),
   seed      INTEGER NOT NULL,
   epochs    INTEGER NOT NULL,
-  val_accuracy  REAL NOT NULL,          -- 0..1
-  test_accuracy REAL NOT NULL,          -- 0..1
-  hits      BLOB NOT NULL,              -- a bit per test image, the first in the highest bit
+  val_accuracy  REAL NOT NULL,          -- the task's metric
+  test_accuracy REAL NOT NULL,
+  hits      BLOB NOT NULL,              -- a bit per test image, the first in the highest bit;
+                                        -- empty where the metric is no share of images
   seconds   REAL,
   session   INTEGER,
   PRIMARY KEY (candidate, seed, epochs)
@@ -217,7 +220,7 @@ CREATE VIEW candidate AS
          layer_macs,
          CASE state WHEN 'queued' THEN 'new' ELSE state END AS status, reason, log,
          macs, params, val_accuracy, latency_ms, latency_spread_ms, speedup, speedup_spread,
-         engine, seconds, session, memory_format, role, divergence, weights,
+         engine, seconds, session, memory_format, role, divergence, tuned_divergence, weights,
          (SELECT coalesce(max(rung.number), 0) FROM rung WHERE rung.candidate = network.id) AS rung
   FROM network JOIN task ON task.candidate = network.id AND task.kind = 'accuracy';
 """
@@ -236,7 +239,8 @@ CREATE TABLE study (
   model_record  TEXT NOT NULL DEFAULT '', -- JSON: the unchanged network's structure and answers
   test_groups   TEXT NOT NULL DEFAULT '', -- JSON: a number per test image, equal for those that
                                           -- show the same thing; '' = each image its own
-  format        INTEGER NOT NULL DEFAULT 3  -- of the study when it was begun
+  format        INTEGER NOT NULL DEFAULT 3, -- of the study when it was begun
+  task          TEXT NOT NULL DEFAULT ''  -- JSON: name and metric; '' = classification
 ) STRICT;
 {SESSION}
 CREATE TABLE draw (
@@ -283,7 +287,9 @@ def _without(table: str, *columns: str) -> str:
 
 
 # Tables and views as older formats had them, for studies on their way.
-NETWORK_7 = _without(NETWORK, "error")
+NETWORK_8 = _without(NETWORK, "tuned_divergence")
+CANDIDATE_8 = CANDIDATE.replace(" tuned_divergence,", "")
+NETWORK_7 = _without(NETWORK_8, "error")
 NETWORK_6 = _without(NETWORK_7, "role", "divergence", "weights")
 CANDIDATE_6 = """
 CREATE VIEW candidate AS
@@ -473,7 +479,13 @@ ALTER TABLE network ADD COLUMN weights TEXT NOT NULL DEFAULT '';
 {SCREENED}
 {FIT}
 {CHOICE}
-{CANDIDATE}
+{CANDIDATE_8}
 """,
     7: "ALTER TABLE network ADD COLUMN error REAL;",
+    8: f"""
+DROP VIEW candidate;
+ALTER TABLE network ADD COLUMN tuned_divergence REAL;
+ALTER TABLE study ADD COLUMN task TEXT NOT NULL DEFAULT '';
+{CANDIDATE}
+""",
 }

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import CanvasError
+from ..inputs import Inputs, call
 
 BATCH = 64
 MEMORY = 1 << 30  # bytes of all recorded tensors
@@ -39,15 +40,19 @@ class LayerData:
 
 
 def images_within(
-    network: nn.Module, layers: Mapping[str, nn.Module], image: Tensor, memory: int = MEMORY
+    network: nn.Module,
+    layers: Mapping[str, nn.Module],
+    image: Tensor | Inputs,
+    memory: int = MEMORY,
 ) -> int:
-    """How many images like `image` [C, H, W] can be recorded in `memory` bytes of float16.
+    """How many examples like this one, [1, C, H, W] or whatever the network takes, can be recorded
+    in `memory` bytes of float16.
 
     Raises CanvasError if they are too few to fit anything.
     """
     bytes_each = sum(
         2 * (data.inputs.numel() + data.outputs.numel())
-        for data in record(network, layers, image[None], torch.float16).values()
+        for data in record(network, layers, image, torch.float16).values()
     )
     count = memory // max(bytes_each, 1)
     if count < LEAST:
@@ -61,11 +66,11 @@ def images_within(
 def record(
     network: nn.Module,
     layers: Mapping[str, nn.Module],
-    images: Tensor,
+    images: Tensor | Inputs,
     dtype: torch.dtype = torch.float32,
 ) -> dict[str, LayerData]:
-    """Inputs and outputs of `layers` (name -> a module of `network`) on `images` [N, C, H, W], in
-    evaluation mode.
+    """Inputs and outputs of `layers` (name -> a module of `network`) on `images`, [N, C, H, W] or
+    whatever the network takes, in evaluation mode.
 
     Raises CanvasError if a layer runs not exactly once, or a value is NaN or infinite.
     """
@@ -81,22 +86,22 @@ def record(
 
     handles = [layer.register_forward_hook(hook_of(name)) for name, layer in layers.items()]
     training = network.training
+    batches = list(images.split(BATCH))
     try:
         network.eval()
         with torch.no_grad():
-            for batch in images.split(BATCH):
-                network(batch)
+            for batch in batches:
+                call(network, batch)
     finally:
         network.train(training)
         for handle in handles:
             handle.remove()
-    batches = len(images.split(BATCH))
     found = {}
     for name in layers:
-        if len(inputs[name]) != batches:
+        if len(inputs[name]) != len(batches):
             raise CanvasError(
-                f"layer '{name}' ran {len(inputs[name])} times in {batches} passes: fitted layers "
-                "run once in each"
+                f"layer '{name}' ran {len(inputs[name])} times in {len(batches)} passes: fitted "
+                "layers run once in each"
             )
         found[name] = LayerData(torch.cat(inputs[name]), torch.cat(outputs[name]))
         for what, values in (("input", found[name].inputs), ("output", found[name].outputs)):

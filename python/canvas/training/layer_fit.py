@@ -71,7 +71,7 @@ def fit_module(
     if start is not None:
         start(module, seen)
     fit_layer(module, seen, steps, seed)
-    recompute_statistics(module, seen.inputs[: 2 * HELD_OUT].float(), BATCH)
+    recompute_statistics(module, seen.inputs[: 2 * HELD_OUT].float().split(BATCH))
     error = compare(module, held_out).error
     return error, compare(module, seen.split(2 * HELD_OUT)[0])
 

@@ -1,24 +1,30 @@
 """Training, an epoch at a time: the one recipe by which everything here is trained.
 
 SGD with Nesterov momentum 0.9, weight decay 5e-4 and clipped gradients under a one-cycle rate that
-peaks at 0.1, the same for every candidate and every control.  The validation split is scored after
-each epoch, or after the last one alone.  `train` is the short training by which a search ranks
-candidates: it asks its caller after each epoch whether to go on, so that pruning needs no code
-here.  `Training` is what it is made of, for longer ones (trainer.py), which can be carried over a
-restart.  With one thread and one seed the result is the same every time on one machine.
+peaks at 0.1, the same for every candidate and every control; loss and metric are a task's
+(canvas/tasks).  The validation split is scored after each epoch, or after the last one alone.
+`train` is the short training by which a search ranks candidates: it asks its caller after each
+epoch whether to go on, so that pruning needs no code here.  `Training` is what it is made of, for
+longer ones (trainer.py), which can be carried over a restart.  With one thread and one seed the
+result is the same every time on one machine.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
-from ..data import Data, Mapped, augment
+from ..data import Source, augment
+from ..inputs import Inputs, call
+from ..tasks.classification import CLASSIFICATION, hits_in
+from ..tasks.evaluate import NotFinite, device_of, evaluate, finite, loss_of
+from ..tasks.task import Task
 from .kept import Kept
 from .train_options import PEAK_RATE
 
@@ -26,27 +32,16 @@ MOMENTUM = 0.9
 WEIGHT_DECAY = 5e-4
 CLIP = 2.0  # norm of the gradient: chains of fc without norms between them diverge otherwise
 STATISTICS_BATCHES = 8  # batches from which BatchNorm statistics are taken before each evaluation
-SCORE_BATCH = 256
 
-
-class NotFinite(ArithmeticError):
-    """A loss, an output, a weight or a statistic is NaN or infinite: there is no accuracy."""
-
-
-# The loss of a batch from its images [N, C, H, W], outputs and labels.
-Objective = Callable[[Tensor, Tensor, Tensor], Tensor]
-
-
-def cross_entropy(_images: Tensor, outputs: Tensor, labels: Tensor) -> Tensor:
-    """The usual loss of classification."""
-    return F.cross_entropy(outputs, labels)
+# The loss of a batch, and what the network gave for it.
+Objective = Callable[[nn.Module, Any], tuple[Tensor, Any]]
 
 
 @dataclass(frozen=True)
 class Epoch:
-    """What one epoch gave: its number from 0, accuracy on validation in 0..1 (NaN where it was not
-    scored), mean training loss, accuracy on the training batches as they came, the rate it began
-    with.
+    """What one epoch gave: its number from 0, the task's metric on validation (NaN where it was
+    not scored, or there is none), mean training loss, the rate it began with; of a classification
+    the accuracy on the training batches as they came, else NaN.
     """
 
     number: int
@@ -58,7 +53,7 @@ class Epoch:
 
 def train(
     model: nn.Module,
-    data: Data | Mapped,
+    data: Source,
     epochs: int,
     seed: int,
     batch_size: int = 64,
@@ -92,26 +87,28 @@ def train(
 class Training:
     """A network under training: `epoch` trains one more, `done` counts them.
 
-    The images of a batch are augmented by `data.augmentation`; the statistics of BatchNorm and
-    every score are taken from images as they are.  The order of the images and what is done to
-    them are drawn on the CPU, the same on every device.
+    Batches and their order are the source's, drawn on the CPU, the same on every device; the
+    statistics of BatchNorm and every score are taken from examples without augmentation.
+    `objective` replaces the loss of the task.
     """
 
     def __init__(
         self,
         model: nn.Module,
-        data: Data | Mapped,
+        data: Source,
         epochs: int,
         seed: int,
         batch_size: int = 64,
         peak_rate: float = PEAK_RATE,
-        objective: Objective = cross_entropy,
+        task: Task = CLASSIFICATION,
+        objective: Objective | None = None,
     ) -> None:
         self.model = model
-        self.objective = objective
+        self.task = task
+        self.objective = objective or partial(_task_loss, task)
         self.data = data
-        self.batch_size = min(batch_size, len(data.train[1]))
-        self.steps = len(_batches(torch.arange(len(data.train[1])), self.batch_size))  # an epoch
+        self.batch_size = batch_size
+        self.steps = data.steps(batch_size)  # an epoch
         self.done = 0
         self.order = torch.Generator().manual_seed(seed)
         self.chance = augment.generator(seed)
@@ -130,47 +127,52 @@ class Training:
         )
 
     def epoch(self, scored: bool = True) -> Epoch:
-        """Train on every image once; then, if `scored`, recompute BatchNorm and score.  Raises
-        NotFinite.
+        """Train on every batch once; then, if `scored`, recompute BatchNorm and score.  Raises
+        NotFinite, and CanvasError for what a loader or a function of the task does wrong.
         """
-        images, labels = self.data.train
         rate = self.schedule.get_last_lr()[0]
         self.model.train()
-        order = torch.randperm(len(labels), generator=self.order)
-        loss, right = 0.0, 0
-        for batch in _batches(order, self.batch_size):
-            value, hits = self._step(images[batch], labels[batch])
-            loss += value * len(batch)
-            right += hits
-        accuracy = math.nan
+        batches = self.data.epoch(self.batch_size, self.order, self.chance)
+        loss, hits, count = 0.0, 0, 0
+        for batch in batches:
+            value, right = self._step(batch)
+            examples = len(self.task.inputs_of(batch))
+            loss += value * examples
+            hits += right
+            count += examples
         if scored:
-            statistics = images[order[: STATISTICS_BATCHES * self.batch_size]]
-            recompute_statistics(self.model, statistics, self.batch_size)
+            plain = [self.task.inputs_of(batch) for batch in batches.plain(STATISTICS_BATCHES)]
+            recompute_statistics(self.model, plain)
         check_finite(self.model, f"after epoch {self.done + 1}")
+        score = None
         if scored:
-            accuracy = score(self.model, self.data.validation)
+            score = evaluate(self.task, self.model, self.data.scoring("validation"))
         self.done += 1
-        return Epoch(self.done - 1, accuracy, loss / len(labels), right / len(labels), rate)
+        return Epoch(
+            self.done - 1,
+            math.nan if score is None else score,
+            loss / count,
+            hits / count if self.task is CLASSIFICATION else math.nan,
+            rate,
+        )
 
-    def _step(self, images: Tensor, labels: Tensor) -> tuple[float, int]:
-        """One step on a batch [N, C, H, W]: its mean loss and how many of it were right."""
-        device = device_of(self.model)
-        images = self.data.augmentation.apply(images, self.chance).to(device)
-        labels = labels.to(device)
+    def _step(self, batch: Any) -> tuple[float, int]:
+        """One step on a batch: its mean loss and, of a classification, how many were right."""
         self.optimizer.zero_grad(set_to_none=True)
-        output = self.model(images)
-        loss = self.objective(images, output, labels)
+        loss, outputs = self.objective(self.model, batch)
         value = loss.item()
         if not math.isfinite(value):
             raise NotFinite(f"the loss is {value} in epoch {self.done + 1}")
-        right = _right(output, labels)
-        if right is None:
+        if not finite(outputs):
             raise NotFinite(f"outputs are not finite in epoch {self.done + 1}")
+        hits = 0
+        if self.task is CLASSIFICATION:
+            hits = hits_in(outputs, batch)
         loss.backward()
         nn.utils.clip_grad_norm_(self.model.parameters(), CLIP)
         self.optimizer.step()
         self.schedule.step()
-        return value, int(right.sum())
+        return value, hits
 
     # ---- over a restart -----------------------------------------------------------------------
 
@@ -207,14 +209,10 @@ class Training:
         self.done = done
 
 
-def first_batch(data: Data | Mapped, seed: int, size: int) -> tuple[Tensor, Tensor]:
-    """The images, augmented, and labels with which a training from `seed` in batches of `size`
-    begins.
-    """
-    images, labels = data.train
-    order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed))
-    batch = _batches(order, min(size, len(labels)))[0]
-    return data.augmentation.apply(images[batch], augment.generator(seed)), labels[batch]
+def first_batch(data: Source, seed: int, size: int) -> Any:
+    """The batch, augmented, with which a training from `seed` in batches of `size` begins."""
+    order = torch.Generator().manual_seed(seed)
+    return next(iter(data.epoch(size, order, augment.generator(seed))))
 
 
 def part(tensors: Mapping[str, Tensor], name: str) -> dict[str, Tensor]:
@@ -226,14 +224,8 @@ def part(tensors: Mapping[str, Tensor], name: str) -> dict[str, Tensor]:
     }
 
 
-def device_of(model: nn.Module) -> torch.device:
-    """Where the network's weights are; the CPU for a network without any."""
-    return next((weight.device for weight in model.parameters()), torch.device("cpu"))
-
-
-def recompute_statistics(model: nn.Module, images: Tensor, batch_size: int) -> None:
-    """Take the running statistics of BatchNorm anew from `images` [N, C, H, W] with the weights as
-    they are.
+def recompute_statistics(model: nn.Module, batches: Iterable[Tensor | Inputs]) -> None:
+    """Take the running statistics of BatchNorm anew from `batches` with the weights as they are.
 
     In the middle of a one-cycle schedule the weights move faster than running averages follow,
     and an evaluation would measure that lag: one network in its third epoch scored 23 % with
@@ -249,21 +241,11 @@ def recompute_statistics(model: nn.Module, images: Tensor, batch_size: int) -> N
     model.train()
     device = device_of(model)
     with torch.no_grad():
-        for batch in images.split(batch_size):
+        for batch in batches:
             if len(batch) > 1:
-                model(batch.to(device))
+                call(model, batch.to(device))
     for layer, momentum in zip(layers, momenta, strict=True):
         layer.momentum = momentum
-
-
-def _batches(order: Tensor, size: int) -> list[Tensor]:
-    """Batches of `size`; a last batch of one image joins its neighbour, for BatchNorm cannot
-    take one.
-    """
-    batches = list(order.split(size))
-    if len(batches) > 1 and len(batches[-1]) == 1:
-        batches[-2:] = [torch.cat(batches[-2:])]
-    return batches
 
 
 def check_finite(model: nn.Module, when: str) -> None:
@@ -281,41 +263,6 @@ def check_finite(model: nn.Module, when: str) -> None:
             raise NotFinite(f"'{name}' is not finite {when}")
 
 
-def _right(output: Tensor, labels: Tensor) -> Tensor | None:
-    """Which images are classified right: bool [N]; None where an output is NaN or infinite, as
-    the largest of such outputs means nothing.
-    """
-    if not torch.isfinite(output).all():
-        return None
-    return output.argmax(1) == labels
-
-
-def score(model: nn.Module, split: tuple[Tensor, Tensor]) -> float:
-    """Share of the split's images that the network classifies right, in evaluation mode;
-    0..1.  Raises NotFinite.
-    """
-    right = hits(model, split)
-    return int(right.sum()) / len(right)
-
-
-def hits(model: nn.Module, split: tuple[Tensor, Tensor]) -> Tensor:
-    """Which of the split's images the network classifies right, in evaluation mode: bool [N].
-    Raises NotFinite where an output for one of them is NaN or infinite.
-    """
-    images, labels = split
-    model.eval()
-    device = device_of(model)
-    rights, failed = [], 0
-    with torch.no_grad():
-        for batch, wanted in zip(
-            images.split(SCORE_BATCH), labels.split(SCORE_BATCH), strict=True
-        ):
-            output = model(batch.to(device)).cpu()
-            right = _right(output, wanted)
-            if right is None:
-                failed += int((~torch.isfinite(output).flatten(1).all(1)).sum())
-            else:
-                rights.append(right)
-    if failed:
-        raise NotFinite(f"outputs for {failed} of {len(labels)} images are not finite")
-    return torch.cat(rights)
+def _task_loss(task: Task, model: nn.Module, batch: Any) -> tuple[Tensor, Any]:
+    loss, call = loss_of(task, model, batch)
+    return loss, call.outputs

@@ -36,15 +36,15 @@ class Engines:
 class Native(nn.Module):
     """A network's native code, called as a module is."""
 
-    def __init__(self, code: Callable[[Tensor], Any]) -> None:
+    def __init__(self, code: Callable[..., Any]) -> None:
         super().__init__()
         self.code = code
 
-    def forward(self, images: Tensor) -> Any:
-        return self.code(images)
+    def forward(self, *args: Tensor, **named: Tensor) -> Any:
+        return self.code(*args, **named)
 
 
-def native(network: nn.Module, images: Tensor, _compilers: int = 0) -> nn.Module:
+def native(network: nn.Module, images: Any, _compilers: int = 0) -> nn.Module:
     """Raises CanvasError with one line where there is no compiler, or the network has no native
     code.
     """

@@ -51,7 +51,7 @@ class RecordedLayer:
         layer, model = screening_layer(list(targets)), conversion.model
         holders = get_placeholders(model).values()
         layers = {layer.name: next(h for h in holders if h.target == layer)}
-        count = min(IMAGES, len(images), images_within(model, layers, images[0], MEMORY))
+        count = min(IMAGES, len(images), images_within(model, layers, images[:1], MEMORY))
         if count < LEAST:
             raise CanvasError(f"{count} training images are too few to fit a layer ({LEAST})")
         order = torch.randperm(len(images), generator=torch.Generator().manual_seed(0))[:count]

@@ -120,7 +120,7 @@ def serve(job: Job, tell: Tell, answers: TextIO) -> None:
 
 def failure_kind(error: BaseException) -> str:
     """nan, wrong_result, lost_data, out_of_memory or error."""
-    from ..training.train import NotFinite
+    from ..tasks.evaluate import NotFinite
 
     if isinstance(error, NotFinite):
         return "nan"
@@ -150,7 +150,8 @@ def accuracy(job: Job, tell: Tell, answers: TextIO) -> None:
 
     from ..nn.memory_format import put_in
     from ..nn.network import Recipe, build_network, cost
-    from ..training.train import Epoch, hits, train
+    from ..tasks.classification import hits
+    from ..training.train import Epoch, train
 
     recipe = Recipe.from_json(job["recipe"])
     splits = ("train", "validation", "test") if job["test"] else ("train", "validation")
@@ -195,7 +196,7 @@ def accuracy(job: Job, tell: Tell, answers: TextIO) -> None:
         curve = train(network, data, job["epochs"], recipe.seed, size, go_on, until, kept, last)
         ended = curve[-1].number + 1 >= until
         if ended and job["test"]:
-            right = hits(network, data.test).numpy()
+            right = hits(network, data.scoring("test")).numpy()
         if ended and job["pack"] is None and (layer := recorded_layer(job)) is not None:
             unrecorded = record(layer, network, recipe.policy, data)
     if not ended:

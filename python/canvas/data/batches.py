@@ -1,0 +1,122 @@
+"""Batches of examples: what a training goes through, and what a score is taken on.
+
+    Splits      images in memory or in mapped files, augmented batch by batch
+    Streamed    batches that a loader of the user's makes, anew in every pass (streamed.py)
+
+Both give the same four things: how many steps an epoch has, the batches of an epoch, batches to
+score, and the first examples of a split.  A batch is what a task takes: (inputs, targets), or
+whatever the user's loader gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from .augment import Augmentation
+
+SCORE_BATCH = 256
+
+
+class Pass(Protocol):
+    """One epoch: iterating gives its batches; afterwards `plain(n)` has the first n of them,
+    without augmentation where that is possible.
+    """
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+    def plain(self, count: int) -> Iterable[Any]: ...
+
+
+class Source(Protocol):
+    """Examples in three splits: train, validation and test."""
+
+    def steps(self, size: int) -> int:
+        """Batches of an epoch in batches of `size`, where the source makes them itself."""
+        ...
+
+    def epoch(self, size: int, order: torch.Generator, chance: torch.Generator) -> Pass:
+        """The batches of an epoch, in the order that `order` draws."""
+        ...
+
+    def scoring(self, split: str) -> Iterable[Any]:
+        """All batches of a split, the same every time."""
+        ...
+
+    def first(self, split: str, count: int) -> list[Any]:
+        """The first batches of a split as they are, of together about `count` examples."""
+        ...
+
+    def count(self, split: str) -> int:
+        """Examples of a split."""
+        ...
+
+
+class NamedSource(Source, Protocol):
+    """What a study can name: `checksum` is equal for equal examples."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def description(self) -> str: ...
+
+    @property
+    def checksum(self) -> str: ...
+
+
+class Splits:
+    """What Data and Mapped have in common: splits of (images, labels) that can be indexed."""
+
+    train: Any
+    validation: Any
+    test: Any
+    augmentation: Augmentation
+
+    def count(self, split: str) -> int:
+        return len(getattr(self, split)[1])
+
+    def steps(self, size: int) -> int:
+        return len(batches_of(torch.arange(self.count("train")), size))
+
+    def epoch(self, size: int, order: torch.Generator, chance: torch.Generator) -> Pass:
+        return _Shuffled(self, size, order, chance)
+
+    def scoring(self, split: str) -> Iterator[tuple[Tensor, Tensor]]:
+        images, labels = getattr(self, split)
+        return zip(images.split(SCORE_BATCH), labels.split(SCORE_BATCH), strict=True)
+
+    def first(self, split: str, count: int) -> list[Any]:
+        images, labels = getattr(self, split)
+        return [(images[:count], labels[:count])]
+
+
+class _Shuffled:
+    def __init__(
+        self, data: Splits, size: int, order: torch.Generator, chance: torch.Generator
+    ) -> None:
+        self.data, self.size, self.chance = data, size, chance
+        self.order = torch.randperm(data.count("train"), generator=order)
+
+    def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
+        images, labels = self.data.train
+        for at in batches_of(self.order, self.size):
+            yield self.data.augmentation.apply(images[at], self.chance), labels[at]
+
+    def plain(self, count: int) -> Iterator[tuple[Tensor, Tensor]]:
+        images, labels = self.data.train
+        for at in self.order[: count * self.size].split(self.size):
+            yield images[at], labels[at]
+
+
+def batches_of(order: Tensor, size: int) -> list[Tensor]:
+    """Batches of `size`; a last batch of one image joins its neighbour, for BatchNorm cannot
+    take one.
+    """
+    batches = list(order.split(size))
+    if len(batches) > 1 and len(batches[-1]) == 1:
+        batches[-2:] = [torch.cat(batches[-2:])]
+    return batches

@@ -1,0 +1,584 @@
+"""Tasks other than classification: fits of each from end to end, metrics and divergences, and what
+a user's own task, loader or metric can do wrong.
+"""
+
+import json
+import math
+import os
+import random
+import re
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("scipy")
+
+from torch import nn  # noqa: E402
+from torch.nn import functional as F  # noqa: E402
+from torch.utils.data import DataLoader, IterableDataset, TensorDataset  # noqa: E402
+
+import canvas  # noqa: E402
+from canvas.data.streamed import Streamed, seeded, streamed  # noqa: E402
+from canvas.fitting import fit_run, item_table, menu, screen  # noqa: E402
+from canvas.inputs import Inputs, join  # noqa: E402
+from canvas.metric import Metric  # noqa: E402
+from canvas.study import Study  # noqa: E402
+from canvas.tasks import (  # noqa: E402  # noqa: E402
+    BUILT_IN,
+    Task,
+    load_task,
+    multi_label,
+    regression,
+    segmentation,
+)
+from canvas.tasks.evaluate import evaluate, loss_of  # noqa: E402
+
+torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def short():
+    """Fits of few steps: what they come to does not matter."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(item_table, "SHORT", 4)
+        patch.setattr(item_table, "LONG", 8)
+        patch.setattr(screen, "STEPS", 4)
+        patch.setattr(fit_run, "REFIT", 12)
+        patch.setattr(menu, "SHARES", (0.5,))
+        patch.setattr(screen, "GOOD", 1.0)
+        yield
+
+
+class Body(nn.Module):
+    """Two convolutions that can be replaced, and a head."""
+
+    def __init__(self, head, inputs=1):
+        super().__init__()
+        self.stem = nn.Conv2d(inputs, 8, 3, padding=1)
+        self.one = nn.Conv2d(8, 8, 3, padding=1)
+        self.norm = nn.BatchNorm2d(8)
+        self.two = nn.Conv2d(8, 8, 3, padding=1)
+        self.head = head
+
+    def features(self, x):
+        x = torch.relu(self.norm(self.one(torch.relu(self.stem(x)))))
+        return torch.relu(self.two(x))
+
+    def forward(self, x):
+        return self.head(self.features(x))
+
+
+def pooled(outputs):
+    return nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, outputs))
+
+
+class Masks(Body):
+    """Answers with a dict, as torchvision's networks do."""
+
+    def __init__(self):
+        super().__init__(nn.Conv2d(8, 3, 1))
+
+    def forward(self, x):
+        return {"out": self.head(self.features(x)), "aux": x.mean()}
+
+
+class TwoInputs(Body):
+    """An image and a number, by name; answers with a tuple."""
+
+    def __init__(self):
+        super().__init__(nn.Linear(9, 1))
+
+    def forward(self, image, number):
+        features = self.features(image).mean(dim=(2, 3))
+        return self.head(torch.cat([features, number[:, None]], 1))[:, 0], features
+
+
+def images(count, seed):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(count, 1, 8, 8, generator=generator)
+
+
+def targets_of(name, x):
+    """What can be learned of images x."""
+    if name == "segmentation":
+        masks = (x[:, 0] > 0).long() + (x[:, 0] > 1).long()
+        masks[:, 0, 0] = 255
+        return masks
+    level = x[:, 0].mean(dim=(1, 2))
+    if name == "regression":
+        return 30 * level
+    return torch.stack([level > 0, x[:, 0, :4].mean(dim=(1, 2)) > 0], 1).long()
+
+
+NETWORKS = {
+    "segmentation": Masks,
+    "regression": lambda: Body(pooled(1)),
+    "multi-label": lambda: Body(pooled(2)),
+}
+
+
+def splits(name):
+    found = []
+    for seed, count in ((1, 192), (2, 96), (3, 96)):
+        x = images(count, seed)
+        found.append(TensorDataset(x, targets_of(name, x)))
+    return tuple(found)
+
+
+def trained(task, network, batches, steps=40):
+    torch.manual_seed(0)
+    optimizer = torch.optim.Adam(network.parameters(), 0.01)
+    for _ in range(steps):
+        for batch in batches:
+            optimizer.zero_grad()
+            loss_of(task, network, batch)[0].backward()
+            optimizer.step()
+    return network.eval()
+
+
+def whole(dataset):
+    return [dataset[:]]
+
+
+ASKED = {"budget": "macs=0.6x", "epochs": 1, "longer": 1, "draws": 2, "workers": 2}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_fit_of_each_task(name, tmp_path):
+    task, data = BUILT_IN[name], splits(name)
+    torch.manual_seed(0)
+    network = trained(task, NETWORKS[name](), whole(data[0]))
+    told = []
+    asked = {**ASKED, "latency": "native", "out": tmp_path, "say": told.append}
+    result = canvas.fit(network, data, task=name, **asked)
+    metric, teacher = task.judged_by, result.teacher
+    test = evaluate(task, network, whole(data[2]))
+    assert teacher.test == pytest.approx(test, rel=1e-5) and teacher.hits is None
+    best = result.best()
+    assert len(best.tests) == 3 and best.tests[0] == pytest.approx(
+        evaluate(task, best.network, whole(data[2])), rel=1e-5
+    )
+    assert best.merit == max(c.merit for c in result.candidates if c.budget and c.epochs == 1)
+    assert best.speedup is not None and best.macs < teacher.macs
+    words = str(result)
+    assert metric.name in words and "test examples" in words and "accuracy" not in words
+    assert metric.text(best.test) in words
+    report = result.report
+    assert report.picked is not None
+    with Study.read(tmp_path) as study:
+        assert study.task() == name and study.metric == metric
+        final = next(iter(study.finals().values()))[0]
+        assert final.hits == b"" and final.test == pytest.approx(test, rel=1e-5)
+    with pytest.raises(canvas.CanvasError, match=r"--task \S+ instead of"):
+        other = "regression" if name != "regression" else "multi-label"
+        canvas.fit(NETWORKS[other](), splits(other), task=other, **asked)
+    again = canvas.fit(network, data, task=name, **asked)
+    assert again.report.conclusion == report.conclusion
+
+
+def test_the_better_direction_decides(tmp_path):
+    """With RMSE, less is better in choices, conclusion, front and the picked row."""
+    metric = REGRESSION_METRIC
+    task, data = BUILT_IN["regression"], splits("regression")
+    network = trained(task, Body(pooled(1)), whole(data[0]))
+    result = canvas.fit(
+        network, data, task="regression", **ASKED, latency="none", out=tmp_path, say=lambda _: None
+    )
+    tuned = [c for c in result.candidates if c.budget]
+    longest = max(c.epochs for c in tuned)
+    assert result.best().validation == min(c.validation for c in tuned if c.epochs == longest)
+    gain = metric.gain(result.best().test, result.teacher.test)
+    side = "better than" if gain > 0 else "worse than"
+    assert f"{metric.difference(abs(gain))} {side} the teacher" in result.report.conclusion
+    rows = [row for row in result.report.rows if row.tests]
+    assert result.report.picked.test_mean == min(row.test_mean for row in rows)
+    canvas.plot_pareto(tmp_path, tmp_path / "front.svg", x="macs")
+    drawn = (tmp_path / "front.svg").read_text()
+    assert "test RMSE" in drawn and "%" not in drawn.split("</style>")[-1].split("RMSE")[0][-40:]
+
+
+REGRESSION_METRIC = BUILT_IN["regression"].judged_by
+
+
+def test_a_fit_without_labels(tmp_path):
+    network = trained(BUILT_IN["multi-label"], Body(pooled(2)), whole(splits("multi-label")[0]))
+    unlabelled = ([images(64, n) for n in range(3)], [images(96, 9)])
+    told = []
+    result = canvas.fit(
+        network, unlabelled, task="unlabelled", **ASKED, out=tmp_path, say=told.append
+        , latency="none",
+    )  # fmt: skip
+    assert any("has no metric" in line for line in told)
+    best = result.best()
+    assert math.isnan(best.validation) and best.tests == () and best.tuned_divergence > 0
+    done = [c for c in result.candidates if c.budget]
+    assert best.tuned_divergence == min(c.tuned_divergence for c in done)
+    words = str(result)
+    assert "the task has no metric" in words and "%" not in words.split("speed-up of")[0]
+    assert result.report.picked is None
+    rows = json.loads(json.dumps(canvas_rows(result)))
+    assert all(row["val_accuracy"] is None for row in rows)
+
+
+def canvas_rows(result):
+    from canvas.reporting.report import pareto_rows
+
+    return pareto_rows(result.report)
+
+
+def own_loss(model, batch):
+    return F.l1_loss(model(batch["image"], number=batch["number"])[0], batch["wanted"])
+
+
+def own_metric(model, batches):
+    errors = [
+        (model(b["image"], b["number"])[0] - b["wanted"]).abs() for b in batches
+    ]  # fmt: skip
+    return torch.cat(errors).mean()  # a tensor
+
+
+def own_divergence(outputs, teacher):
+    return F.mse_loss(outputs[0], teacher[0]) + 0.1 * F.mse_loss(outputs[1], teacher[1])
+
+
+OWN = Task(
+    own_loss, own_metric, own_divergence, higher_is_better=False, unit="K", name="heat",
+    metric_name="error", inputs=lambda batch: {n: batch[n] for n in ("image", "number")},
+)  # fmt: skip
+
+
+def heat(count, seed, batches):
+    generator = torch.Generator().manual_seed(seed)
+    found = []
+    for _ in range(batches):
+        image, number = torch.randn(count, 1, 8, 8, generator=generator), torch.rand(count)
+        found.append(
+            {"image": image, "number": number, "wanted": image.mean(dim=(1, 2, 3)) + number}
+        )
+    return found
+
+
+def test_an_own_task_with_named_inputs_and_several_outputs(tmp_path):
+    data = (heat(64, 1, 3), heat(48, 2, 2), heat(48, 3, 2))
+    network = trained(OWN, TwoInputs(), data[0], 20)
+    result = canvas.fit(
+        network, data, task=OWN, **ASKED, latency="native", out=tmp_path, say=lambda _: None
+    )
+    assert re.search(
+        r"error [0-9.]+ K on the test examples, [0-9.]+ K (better|worse) than", str(result)
+    )
+    best = result.best()
+    batch = data[2][0]
+    outputs = best.network(batch["image"], batch["number"])
+    assert outputs[0].shape == (48,) and best.speedup is not None
+    error = float(own_metric(best.network, data[2]).detach())
+    assert best.tests[0] == pytest.approx(error, rel=1e-5)
+
+
+# ---- metrics and divergences --------------------------------------------------------------------
+
+
+class Fixed(nn.Module):
+    """Answers what it is given."""
+
+    def forward(self, x):
+        return x
+
+
+def test_mean_iou_is_that_of_its_definition():
+    generator = torch.Generator().manual_seed(0)
+    scores = torch.randn(6, 4, 5, 5, generator=generator)
+    masks = torch.randint(0, 4, (6, 5, 5), generator=generator)
+    masks[0] = 255
+    masks[1, 0] = -1
+    found = segmentation.mean_iou(Fixed(), [(scores[:2], masks[:2]), (scores[2:], masks[2:])])
+    counted = (masks >= 0) & (masks != 255)
+    answers = scores.argmax(1)
+    ious = []
+    for one in range(4):
+        ours, theirs = (answers == one) & counted, (masks == one) & counted
+        ious.append(int((ours & theirs).sum()) / int((ours | theirs).sum()))
+    assert found == pytest.approx(sum(ious) / 4)
+
+
+def test_average_precision_is_that_of_its_definition():
+    generator = torch.Generator().manual_seed(0)
+    for ties in (False, True):
+        scores = torch.randn(40, generator=generator)
+        if ties:
+            scores = scores.round()
+        wanted = torch.rand(40, generator=generator) < 0.3
+        precisions = []
+        for at in range(40):
+            if wanted[at]:
+                above = scores >= scores[at]
+                precisions.append(float((wanted & above).sum() / above.sum()))
+        expected = sum(precisions) / len(precisions)
+        assert multi_label.average_precision(scores, wanted) == pytest.approx(expected)
+    labels = torch.tensor([[1, 0], [0, 0], [1, 0]])
+    perfect = torch.tensor([[3.0, 0.0], [1.0, 5.0], [2.0, 1.0]])
+    assert multi_label.mean_average_precision(Fixed(), [(perfect, labels)]) == 1
+
+
+def test_rmse_and_divergences_of_equal_outputs():
+    x = torch.randn(10, 3)
+    assert regression.rmse(Fixed(), [(x[:4], x[:4] + 2), (x[4:], x[4:] + 2)]) == pytest.approx(2)
+    assert regression.rmse(Fixed(), [(x[:, :1], x[:, 0])]) == 0
+    for task, outputs in (
+        ("regression", x),
+        ("multi-label", x),
+        ("classification", x),
+        ("segmentation", torch.randn(2, 3, 4, 4)),
+    ):
+        for distance in (BUILT_IN[task].divergence, BUILT_IN[task].distillation):
+            if distance is None:
+                continue
+            assert distance(outputs, outputs).item() == pytest.approx(0, abs=1e-6)
+            assert distance(outputs + torch.randn_like(outputs), outputs).item() > 0.01
+    # the error of predicting the mean of the teacher is 1
+    assert regression.divergence(x.mean(0).expand(10, 3), x).item() == pytest.approx(1)
+    p, q = torch.tensor([[0.3]]), torch.tensor([[0.6]])
+    expected = 0.3 * math.log(0.3 / 0.6) + 0.7 * math.log(0.7 / 0.4)
+    assert multi_label.divergence(q.logit(), p.logit()).item() == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_metric_has_words_and_a_direction():
+    share, error = Metric(), Metric("RMSE", "K", higher_is_better=False, per_example=False)
+    assert (
+        share.text(0.956, 0.003) == "95.6 % +- 0.3"
+        and error.text(2.3106, 0.21) == "2.311 K +- 0.21"
+    )
+    assert share.gain(0.9, 0.8) == pytest.approx(10) and error.gain(2, 3) == 1
+    assert (
+        share.difference(-1.25, signed=True) == "-1.2 points"
+        and error.difference(0.25) == "0.25 K"
+    )
+    assert error.merit(1) > error.merit(2) > error.merit(None) and share.text(None) == "-"
+    assert Metric.from_json(error.to_json()) == error
+    for words in ({"unit": 3}, {"name": "a\nb"}, {"higher_is_better": 1}, {"other": 1}):
+        with pytest.raises(canvas.CanvasError):
+            Metric.from_json(words)
+
+
+# ---- loaders ------------------------------------------------------------------------------------
+
+
+class Noisy(TensorDataset):
+    """Noise anew in every pass, from three sources of chance."""
+
+    def __getitem__(self, at):
+        x, y = super().__getitem__(at)
+        return x + torch.randn(()) + random.random() + np.random.rand(), y
+
+
+def test_the_chance_of_a_loader_is_new_in_each_epoch_and_the_same_in_each_run():
+    data = Noisy(torch.zeros(20, 1), torch.zeros(20))
+    source = streamed((data, data, data))
+
+    def epochs():
+        order, chance = torch.Generator().manual_seed(5), torch.Generator()
+        return [
+            torch.cat([batch[0] for batch in source.epoch(64, order, chance)]) for _ in range(2)
+        ]
+
+    first, second = epochs(), epochs()
+    assert torch.equal(first[0], second[0]) and torch.equal(first[1], second[1])
+    assert not torch.equal(first[0], first[1])
+    scored = [torch.cat([b[0] for b in source.scoring("validation")]) for _ in range(2)]
+    assert torch.equal(*scored)
+    before = torch.get_rng_state(), random.getstate()
+    with seeded(3):
+        torch.rand(2), random.random()
+    assert torch.equal(before[0], torch.get_rng_state()) and before[1] == random.getstate()
+
+
+def test_a_dataset_is_cut_and_loaders_are_taken_as_they_are():
+    x = torch.arange(100.0)[:, None]
+    source = streamed(TensorDataset(x, x))
+    parts = [
+        {float(v) for batch in source.scoring(split) for v in batch[0]}
+        for split in ("train", "validation", "test")
+    ]
+    assert [len(part) for part in parts] == [72, 8, 20] and len(set().union(*parts)) == 100
+    assert (source.count("validation"), source.count("test"), source.steps(64)) == (8, 20, 2)
+    loader = DataLoader(TensorDataset(x, x), batch_size=7)
+    assert Streamed(loader, loader, loader).steps(64) == 15
+    assert len(Streamed(loader, loader, loader).first("train", 10)) == 2
+
+
+class Endless(IterableDataset):
+    def __iter__(self):
+        return iter((torch.zeros(1, 8, 8), n % 2) for n in range(70))
+
+
+def test_loaders_without_length_are_counted():
+    source = Streamed(Endless(), Endless(), Endless())
+    assert source.steps(64) == 2 and source.count("test") == 70
+
+
+class Fading:
+    """Ends earlier in every pass."""
+
+    def __init__(self):
+        self.left = 9
+
+    def __iter__(self):
+        self.left -= 1
+        return iter([(torch.zeros(4, 1, 8, 8), torch.zeros(4))] * self.left)
+
+
+def fails(data):
+    def broken():
+        yield data[0]
+        raise OSError("no such file: 17.png")
+
+    class Broken:
+        def __iter__(self):
+            return broken()
+
+    return Broken()
+
+
+GOOD = [(torch.zeros(4, 1, 8, 8), torch.zeros(4))]
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ((GOOD, GOOD, iter(GOOD)), "the test data can be gone through only once"),
+        ((GOOD, GOOD, 3), "the test data are 3: give a torch Dataset"),
+        ((GOOD, [], GOOD), "the validation loader gives no batch"),
+        ((GOOD, fails(GOOD), GOOD), "batch 1 of the validation loader cannot be made: OSError"),
+        ((GOOD, GOOD), r"are \(train, validation, test\)"),
+        (GOOD, r"are \(train, validation, test\)"),
+        (TensorDataset(torch.zeros(2, 1)), "too few to be cut"),
+        ((TensorDataset(torch.zeros(0, 1)), GOOD, GOOD), "train data cannot be used|no batch"),
+    ],
+)
+def test_what_is_no_data(data, words):
+    with pytest.raises(canvas.CanvasError, match=words):
+        canvas.fit(Body(pooled(1)), data, task="regression", **ASKED, latency="none")
+
+
+def test_a_loader_that_ends_early():
+    order, chance = torch.Generator().manual_seed(5), torch.Generator()
+    source = Streamed(Fading(), GOOD, GOOD)
+    with pytest.raises(canvas.CanvasError, match="the train loader ended after 7 of 8 batches"):
+        list(source.epoch(64, order, chance))
+
+
+# ---- tasks that are none ------------------------------------------------------------------------
+
+
+def body_task(**words):
+    task = BUILT_IN["regression"]
+    return Task(
+        **{"loss": task.loss, "metric": task.metric, "divergence": task.divergence,
+           "higher_is_better": False, "unit": "", **words}
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ({"metric": lambda m, b: math.nan}, "be a teacher: the metric of task 'own' is nan"),
+        ({"metric": lambda m, b: "high"}, "returned 'high': it must return a number"),
+        ({"metric": lambda m, b: torch.zeros(3)}, "it must return a number"),
+        ({"metric": lambda m, b: 1 / 0}, "metric of task 'own' failed: ZeroDivisionError"),
+        ({"metric": lambda m, b: 87.0, "unit": "points"}, "shares from 0 to 1"),
+        ({"loss": lambda m, b: 1.0}, "the loss of task 'own' returned 1.0"),
+        ({"loss": lambda m, b: torch.zeros(())}, "did not run the network"),
+        ({"loss": lambda m, b: m(b[0]).detach().mean()}, "the loss .* has no gradient"),
+        ({"loss": lambda m, b: m(b[0]).mean() * math.inf}, "the loss of task 'own' is"),
+        ({"loss": lambda m, b: m(b[9])}, "the loss of task 'own' failed: IndexError"),
+        ({"divergence": lambda a, b: a.mean()}, "for equal outputs, where it must be 0"),
+        ({"divergence": lambda a, b: a - b}, "the divergence .* returned a Tensor|one number"),
+        ({"inputs": lambda b: "x"}, "the inputs of a batch are a tensor"),
+        ({"inputs": lambda b: (b[0], b[0][:1])}, "the same number of examples"),
+        ({"inputs": lambda b: [b[0], 3]}, "hold 3, where only tensors can be"),
+        ({"hits": lambda m, b: torch.zeros(3), "unit": "points", "metric": lambda m, b: 0.5},
+         r"they must be a tensor \[96\]"),
+    ],
+)  # fmt: skip
+def test_what_a_task_does_wrong_is_one_message_at_once(words, message):
+    with pytest.raises(canvas.CanvasError, match=message):
+        canvas.fit(
+            Body(pooled(1)).eval(), splits("regression"), task=body_task(**words), **ASKED,
+            latency="none", say=lambda _: None,
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ({"loss": 3}, "loss of a task is a function or None, not 3"),
+        ({"divergence": None}, "divergence of a task is a function, not None"),
+        ({"name": ""}, "the name of a task is a text"),
+        ({"unit": "a\nb"}, "the unit of a metric is a text"),
+        ({"higher_is_better": "no"}, "higher_is_better of a metric is True or False"),
+    ],
+)
+def test_what_is_no_task(words, message):
+    with pytest.raises(canvas.CanvasError, match=message):
+        body_task(**words)
+
+
+def test_tasks_by_name(tmp_path, monkeypatch):
+    (tmp_path / "owntask.py").write_text("import test_tasks\nHEAT = test_tasks.OWN\nNONE = 3\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert load_task("owntask:HEAT") is OWN or load_task("owntask:HEAT").name == "heat"
+    for name, words in {
+        "segmentations": "did you mean 'segmentation'",
+        "owntask:NONE": "must be a canvas.Task",
+        "owntask:MISSING": "has no 'MISSING'",
+        "nothing_here:x": "there is no module",
+    }.items():
+        with pytest.raises(canvas.CanvasError, match=words):
+            load_task(name)
+    with pytest.raises(canvas.CanvasError, match=r"task is a canvas\.Task or a name, not 3"):
+        load_task(3)
+
+
+# ---- inputs -------------------------------------------------------------------------------------
+
+
+def test_inputs_of_every_form():
+    a, b = torch.arange(6.0), torch.arange(12.0).reshape(6, 2)
+    for value in (a, (a, b), [a, b], {"x": a, "y": b}):
+        inputs = Inputs.of(value)
+        parts = list(inputs.split(4))
+        assert [len(part) for part in parts] == [4, 2]
+        whole = join(parts)
+        assert all(torch.equal(x, y) for x, y in zip(whole.tensors, inputs.tensors))
+    with pytest.raises(canvas.CanvasError, match="examples of one size"):
+        join([Inputs.of(b), Inputs.of(b[:, :1])])
+
+
+def test_kill_and_resume_of_a_streamed_fit(tmp_path):
+    """A fit of loaders that is ended goes on to the same networks."""
+    task, data = BUILT_IN["regression"], splits("regression")
+    network = trained(task, Body(pooled(1)), whole(data[0]))
+    asked = {**ASKED, "latency": "none", "say": lambda _: None, "task": "regression"}
+    alone = canvas.fit(network, data, **asked)
+
+    class Enough(BaseException):
+        pass
+
+    calls, stops = [], []
+
+    def tell(line):
+        calls.append(line)
+        if "tuning" in line or len(calls) == stops[0]:
+            raise Enough
+
+    for stop in (3, 10**9):
+        calls.clear()
+        stops[:] = [stop]
+        with pytest.raises(Enough):
+            canvas.fit(network, data, **{**asked, "say": tell}, out=tmp_path)
+    again = canvas.fit(network, data, **asked, out=tmp_path)
+    x = data[2][:][0]
+    assert torch.equal(alone.best().network(x), again.best().network(x))
+    assert alone.report.conclusion == again.report.conclusion
+    assert os.path.exists(tmp_path / "pareto.csv")
