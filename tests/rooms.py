@@ -30,7 +30,7 @@ PACKAGES: dict[str, str] = {
     "study": "base",
     "reporting": "study base",
     "fitting": "reporting study workers training tasks data inference nn base",
-    "runner": "reporting study workers data inference nn base",
+    "runner": "reporting study workers training tasks data inference nn base",
     "deploy": "reporting study training tasks data inference nn base",
     "cli": "fitting deploy runner reporting study workers training data inference base",
 }

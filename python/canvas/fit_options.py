@@ -57,15 +57,7 @@ SAME = ("model", "data", "image_size", "images", "normalize", "flip", "crop", "w
 
 FIT_OPTIONS = (
     *(BY_NAME[name] for name in SAME),
-    Option(
-        "task",
-        text_line,
-        "classification",
-        True,
-        "TASK",
-        "classification, segmentation, regression, multi-label, unlabelled, or your own "
-        "canvas.Task as package.module:name",
-    ),
+    BY_NAME["task"],
     Option(
         "weights",
         text_line,
@@ -151,7 +143,6 @@ FIT_OPTIONS = (
     ),
     replace(
         BY_NAME["pick"],
-        default=None,
         help="rule for the picked row: fastest, fewest-macs, fewest-params or most-accurate, of "
         "those within the given points of the teacher's accuracy (default: fastest within 1.0; "
         "most-accurate for a metric that is no share)",

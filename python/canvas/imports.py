@@ -1,11 +1,45 @@
-"""What a user names as package.module:name: a model, a task, data."""
+"""What a user names or gives: a model, a task, data.
+
+package.module:name    imported by whoever needs it, also in another process
+@name                  an object that the caller gave, known to this process alone
+"""
 
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import Any
 
 from .errors import CanvasError, one_line
+
+_given: dict[str, Any] = {}  # by name
+
+
+def give(value: Any, label: str) -> str:
+    """The name by which this process finds an object that cannot be imported; the same label
+    again stands for the new object.
+    """
+    name = "@" + "".join(c if c.isalnum() or c in "_-." else "-" for c in label)[:40]
+    _given[name] = value
+    return name
+
+
+def is_given(name: str) -> bool:
+    """Whether a name stands for an object that a caller gave."""
+    return name.startswith("@")
+
+
+def name_of(value: Any) -> str | None:
+    """package.module:name of a function, class or other object that can be imported by that; None
+    where there is none, as in a notebook.
+    """
+    module, path = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
+    if not isinstance(module, str) or not isinstance(path, str) or module == "__main__":
+        return None
+    found: Any = sys.modules.get(module)
+    for part in path.split("."):
+        found = getattr(found, part, None)
+    return f"{module}:{path}" if found is value else None
 
 
 def find_by_name(name: str, what: str) -> Any:
@@ -13,6 +47,12 @@ def find_by_name(name: str, what: str) -> Any:
 
     Raises CanvasError with one message where the name has another form, or nothing is there.
     """
+    if is_given(name):
+        if name not in _given:
+            raise CanvasError(
+                f"{what} '{name}' was an object that a caller gave: give it again, in Python"
+            )
+        return _given[name]
     module_name, _, attribute = name.partition(":")
     parts = [*module_name.split("."), *attribute.split(".")]
     if not all(part.isidentifier() for part in parts):

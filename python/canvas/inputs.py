@@ -6,7 +6,7 @@ together again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -141,3 +141,14 @@ def tensors_of(outputs: Any) -> list[Tensor]:
     if isinstance(outputs, (tuple, list)):
         return [tensor for value in outputs for tensor in tensors_of(value)]
     return []
+
+
+def map_tensors(change: Callable[[Tensor], Tensor], value: Any) -> Any:
+    """A batch of tuples, lists and dicts with `change` of each tensor."""
+    if isinstance(value, Tensor):
+        return change(value)
+    if isinstance(value, Mapping):
+        return {name: map_tensors(change, part) for name, part in value.items()}
+    if isinstance(value, (tuple, list)) and not hasattr(value, "_fields"):
+        return type(value)(map_tensors(change, part) for part in value)
+    return value

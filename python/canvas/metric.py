@@ -54,6 +54,10 @@ class Metric:
             return -math.inf
         return value if self.higher_is_better else -value
 
+    def value(self, merit: float) -> float:
+        """The value that has this merit."""
+        return merit if self.higher_is_better else -merit
+
     def gain(self, ours: float, theirs: float) -> float:
         """By how much `ours` is better, in the unit: points for shares."""
         return self.amount(self.merit(ours) - self.merit(theirs))
@@ -61,6 +65,10 @@ class Metric:
     def amount(self, difference: float) -> float:
         """A difference of two values in the unit: points for shares."""
         return 100 * difference if self.is_share else difference
+
+    def can_be(self, value: float) -> bool:
+        """Whether the metric can have this value."""
+        return 0 <= value <= 1 if self.is_share else math.isfinite(value)
 
     # ---- words ----------------------------------------------------------------------------------
 

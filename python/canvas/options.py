@@ -181,6 +181,15 @@ OPTIONS = (
         "(required)",
     ),
     Option(
+        "task",
+        text_line,
+        "classification",
+        True,
+        "TASK",
+        "classification, segmentation, regression, multi-label, unlabelled, or your own "
+        "canvas.Task as package.module:name",
+    ),
+    Option(
         "image_size",
         whole_number(4, 4096),
         None,
@@ -446,11 +455,12 @@ OPTIONS = (
     Option(
         "pick",
         _pick,
-        "fastest within 1.0",
+        None,
         False,
         "RULE",
         "rule for the picked row: fastest, fewest-macs, fewest-params or most-accurate, of those "
-        "within the given points of the unchanged network's accuracy",
+        "within the given points of the unchanged network's accuracy (default: fastest within "
+        "1.0; most-accurate for a metric that is no share)",
     ),
     Option(
         "latency",

@@ -62,8 +62,8 @@ def test_a_module_of_a_file_is_fine(modules, name):
         ("in_a_package..nets:net", "not of the form package.module:callable"),
         ("child_net:<lambda>", "not of the form package.module:callable"),
         ("child_net.py:net", "there is no module 'child_net.py'"),
-        (lambda: None, "--model takes the name of a model"),
-        (types.ModuleType, "--model takes the name of a model"),
+        (lambda: None, "returned an object of type NoneType"),
+        (types.ModuleType, "cannot be built: TypeError"),
         ("", "--model takes a line of text, not ''"),
     ],
 )

@@ -50,8 +50,12 @@ def batch(count=16):
     return torch.randn(count, 1, 6, 6, generator=random), torch.arange(count) % 3
 
 
+def loss(model, batch):
+    return F.cross_entropy(model(batch[0]), batch[1])
+
+
 def found(model):
-    return measure(model, *batch(), list(get_placeholders(model).values()))
+    return measure(model, batch(), loss, list(get_placeholders(model).values()))
 
 
 # ---- equal functions, other functions -----------------------------------------------------------
@@ -144,7 +148,7 @@ def test_a_network_that_holds_float32_has_a_fingerprint_of_fewer_digits():
 
 def test_a_function_without_finite_numbers_has_no_fingerprint():
     model, (images, labels) = network(FC), batch()
-    assert fingerprint(model, images * math.inf, labels, list(model.layers)) is None
+    assert fingerprint(model, (images * math.inf, labels), loss, list(model.layers)) is None
 
 
 # ---- gradients ----------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import argparse
 from ..errors import CanvasError
 from ..fit_options import FIT_BY_NAME, FIT_OPTIONS, read_fit_options
 from ..reporting.displays import WAYS, wanted_way
-from .command import Parser, add_options, end_by_sigterm_too, find_models_here, need_torch
+from .command import Parser, add_options, end_by_sigterm_too, find_names_here, need_torch
 
 
 def run(words: list[str]) -> int:
@@ -18,13 +18,9 @@ def run(words: list[str]) -> int:
         if options[name] is None:
             raise CanvasError(f"a fit needs {FIT_BY_NAME[name].flag} {FIT_BY_NAME[name].metavar}")
     with need_torch("fit"):
-        from ..data import READERS
         from ..fitting.fit_model import fit_model
         from ..runner.driver import study_folder
-    for name in ("model", "task"):
-        find_models_here(options[name])
-    if options["data"].partition(":")[0] not in READERS:
-        find_models_here(options["data"])
+    find_names_here(options)
     end_by_sigterm_too()
     folder = study_folder(out, None, {**options, "model": f"fit-{options['model']}"})
     report = fit_model(options, folder, fresh, wanted_way(progress))

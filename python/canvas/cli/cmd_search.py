@@ -6,7 +6,7 @@ import argparse
 
 from ..options import OPTIONS, read_options
 from ..reporting.displays import WAYS, wanted_way
-from .command import Parser, add_options, end_by_sigterm_too, find_models_here, need_torch
+from .command import Parser, add_options, end_by_sigterm_too, find_names_here, need_torch
 
 
 def run(words: list[str]) -> int:
@@ -14,8 +14,7 @@ def run(words: list[str]) -> int:
     out, fresh, progress = given.pop("out"), given.pop("fresh"), given.pop("progress")
     with need_torch("search"):
         from ..runner import driver
-    read_options(given)
-    find_models_here(given["model"])
+    find_names_here(read_options(given))
     end_by_sigterm_too()
     report = driver.search(**given, out=out, fresh=fresh, progress=wanted_way(progress))
     print(report)

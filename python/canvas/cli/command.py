@@ -8,7 +8,7 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
@@ -95,6 +95,16 @@ def find_models_here(model: str | None) -> None:
     """
     if model and ":" in model and os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
+
+
+def find_names_here(options: Mapping[str, Any]) -> None:
+    """The same for the model, the task and the data of `options`."""
+    from ..data import READERS
+
+    for name in ("model", "task"):
+        find_models_here(options[name])
+    if options["data"].partition(":")[0] not in READERS:
+        find_models_here(options["data"])
 
 
 def end_by_sigterm_too() -> None:

@@ -22,8 +22,8 @@ SCORE_BATCH = 256
 
 
 class Pass(Protocol):
-    """One epoch: iterating gives its batches; afterwards `plain(n)` has the first n of them,
-    without augmentation where that is possible.
+    """One epoch: iterating gives its batches; `plain(n)` has the first n of them, without
+    augmentation where that is possible.
     """
 
     def __iter__(self) -> Iterator[Any]: ...

@@ -12,6 +12,7 @@ import hashlib
 import random
 from collections.abc import Iterable, Iterator, Sized
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset
 
 from ..arguments import shown
 from ..errors import CanvasError, one_line
+from ..imports import find_by_name
 from ..inputs import tensors_of
 from .batches import Pass
 from .dataset import SPLITS
@@ -139,7 +141,7 @@ class _Epoch:
             )
 
     def plain(self, count: int) -> Iterator[Any]:
-        return iter(self.seen[:count])
+        return iter(self.seen[:count]) if self.seen else islice(iter(self), count)
 
 
 KEPT = 8  # batches of an epoch that statistics may be taken from
@@ -177,6 +179,19 @@ def streamed(value: Any, name: str = "own", tested: bool = True) -> Streamed:
         parts.append(parts[1])
     train, validation, test = parts if len(parts) == 3 else _cut(parts)
     return Streamed(train, validation, test, name)
+
+
+def streamed_by_name(name: str, tested: bool = True) -> Streamed:
+    """The loaders that `package.module:callable` returns, or that it is."""
+    found = find_by_name(name, "data")
+    if callable(found):
+        try:
+            found = found()
+        except CanvasError:
+            raise
+        except Exception as error:
+            raise CanvasError(f"data '{name}' cannot be made: {one_line(error)}") from error
+    return found if isinstance(found, Streamed) else streamed(found, name, tested)
 
 
 def _cut(parts: list[Any]) -> list[Any]:

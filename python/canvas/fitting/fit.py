@@ -30,7 +30,6 @@ from ..arguments import FUNCTION, PATH, SWITCH, TEXT, WHOLE, checked, shown
 from ..data import Data, NamedSource, Streamed, as_data, streamed
 from ..errors import CanvasError
 from ..fit_options import read_fit_options
-from ..inputs import Inputs, join
 from ..nn.behaviour import record, record_answers
 from ..nn.convert import copied
 from ..nn.layer_target import targets_text
@@ -43,8 +42,9 @@ from ..stored_options import COMMAND, FIT
 from ..study import Candidate as Network
 from ..study import Study, writing
 from ..tasks import Task, load_task
+from ..tasks.check_task import check_task, first_inputs
 from ..tasks.classification import CLASSIFICATION, UNLABELLED
-from ..tasks.evaluate import NotFinite, divergence_of, evaluate, failing_as, finite, loss_of
+from ..tasks.evaluate import NotFinite, evaluate
 from .candidates import CONTROLS, MIX, SINGLE
 from .fit_run import IMAGES, TEACHER, TUNED, TUNED_TEACHER, FitRun, Plan
 from .teacher import Teacher
@@ -52,7 +52,6 @@ from .teacher import Teacher
 __all__ = ["CONTROLS", "MIX", "SINGLE", "TEACHER", "TUNED_TEACHER", "Candidate", "Fit", "fit"]
 
 ANSWERS = 2  # examples whose outputs a study keeps, to know the network again
-SAME = 1e-4  # a divergence of equal outputs, at most
 VALIDATION = 1024  # examples on which divergences are taken, at most
 CHANCE = 2.0  # a teacher has at least so many times the accuracy of guessing
 
@@ -295,6 +294,7 @@ def begin(run: FitRun) -> None:
             "name": task.name, "metric": task.judged_by.to_json(),
         },
     )  # fmt: skip
+    run.display.judged_by(task.judged_by)
     if task.metric is None:
         run.display.line(
             f"task '{task.name}' has no metric: networks are compared by their divergence from "
@@ -304,16 +304,6 @@ def begin(run: FitRun) -> None:
     run.display.line(teacher.table.rstrip())
     if known:
         run.display.line(f"going on with '{run.study.folder}'")
-
-
-def first_inputs(source: NamedSource, task: Task, split: str, count: int, memory: int) -> Inputs:
-    """The inputs of the first `count` examples of a split, fewer where they would take more than
-    `memory` bytes.
-    """
-    parts = [task.inputs_of(batch) for batch in source.first(split, 1)]
-    count = max(1, min(count, memory // max(parts[0].bytes_each, 1)))
-    batches = source.first(split, count)
-    return join([task.inputs_of(batch) for batch in batches])[:count]
 
 
 def check_teacher(network: nn.Module, source: NamedSource, task: Task, name: str) -> None:
@@ -334,7 +324,7 @@ def check_teacher(network: nn.Module, source: NamedSource, task: Task, name: str
         value = evaluate(task, copied(network), source.scoring("validation"))
     except NotFinite as error:
         raise CanvasError(f"the network cannot be a teacher: {error}") from None
-    check_step(network, source, task)
+    check_task(copied(network), source, task)
     if not classes or value is None:
         return
     if value < min(CHANCE / classes, (1 + 1 / classes) / 2):
@@ -342,37 +332,6 @@ def check_teacher(network: nn.Module, source: NamedSource, task: Task, name: str
             f"the network is right on {100 * value:.1f} % of the validation images, hardly "
             f"more than guessing among {classes} classes: load its trained weights first"
         )
-
-
-def check_step(network: nn.Module, source: NamedSource, task: Task) -> None:
-    """Run the task once, on a copy: the loss of a training batch, its gradients, the divergence
-    from itself.  Raises CanvasError for what cannot be, so that nothing fails hours later.
-    """
-    batch = source.first("train", 1)[0]
-    student = copied(network).eval().requires_grad_(True)
-    with failing_as(f"task '{task.name}'"):
-        loss, call = loss_of(task, student, batch)
-        if not finite(call.outputs):
-            raise CanvasError("the network gives outputs that are NaN or infinite")
-        distance = divergence_of(task.name, task.divergence, call.outputs, call.outputs)
-        soft = distance if task.distillation is None else divergence_of(
-            task.name, task.distillation, call.outputs, call.outputs
-        )  # fmt: skip
-        for what, value in (("loss", loss), ("divergence", soft)):
-            if what == "loss" and task.loss is None:
-                continue
-            if not math.isfinite(value.item()):
-                raise CanvasError(f"the {what} of task '{task.name}' is {value.item()}")
-            if not value.requires_grad:
-                raise CanvasError(
-                    f"the {what} of task '{task.name}' has no gradient: it must be computed from "
-                    "the outputs of the network with torch"
-                )
-        if abs(distance.item()) > SAME:
-            raise CanvasError(
-                f"the divergence of task '{task.name}' is {distance.item():.3g} for equal "
-                "outputs, where it must be 0"
-            )
 
 
 def candidates_of(run: FitRun) -> tuple[Candidate, ...]:

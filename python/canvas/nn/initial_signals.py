@@ -23,14 +23,15 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
+
+from ..inputs import map_tensors
 
 FINGERPRINT_IMAGES = 16
 DIGITS = 8  # of a fingerprint's numbers in float64 ...
@@ -54,24 +55,36 @@ class Signals:
         return asdict(self)
 
 
+LossOf = Callable[[nn.Module, Any], Tensor]  # of a network and a batch
+
+
 def measure(
-    network: nn.Module, images: Tensor, labels: Tensor, replaced: Sequence[nn.Module]
+    network: nn.Module, batch: Any, loss_of: LossOf, replaced: Sequence[nn.Module]
 ) -> Signals:
-    """All signals of `network` at its start, on one batch of its training, [N, C, H, W] and [N].
+    """All signals of `network` at its start, on one batch of its training with its loss.
 
     The network is spent: weights, statistics and type are others afterwards.
     """
     network.train()
     seconds: dict[str, float] = {}
     with _timed(seconds, "gradients"):
-        loss, norms = _first_step(network, images, labels, replaced)
+        loss, norms = _first_step(network, batch, loss_of, replaced)
     broken = _broken(loss, norms)
     if broken:
         return Signals(broken=broken, seconds=seconds)
     with _timed(seconds, "fingerprint"):
-        few = slice(FINGERPRINT_IMAGES)
-        print_ = fingerprint(network, images[few], labels[few], replaced)
+        print_ = fingerprint(network, _few(batch), loss_of, replaced)
     return Signals(print_, "", seconds)
+
+
+def _few(batch: Any) -> Any:
+    """The first examples of a batch."""
+    return map_tensors(lambda tensor: tensor[:FINGERPRINT_IMAGES], batch)
+
+
+def _as(dtype: torch.dtype, batch: Any) -> Any:
+    """A batch with its numbers in another type; whole ones stay."""
+    return map_tensors(lambda t: t.to(dtype) if t.is_floating_point() else t, batch)
 
 
 @contextmanager
@@ -82,10 +95,10 @@ def _timed(seconds: dict[str, float], name: str) -> Iterator[None]:
 
 
 def _first_step(
-    network: nn.Module, images: Tensor, labels: Tensor, replaced: Sequence[nn.Module]
+    network: nn.Module, batch: Any, loss_of: LossOf, replaced: Sequence[nn.Module]
 ) -> tuple[float, list[float]]:
     """The loss, and the gradient norm of each replaced layer that has weights."""
-    loss = F.cross_entropy(network(images), labels)
+    loss = loss_of(network, batch)
     if not math.isfinite(loss.item()):
         return loss.item(), []
     loss.backward()
@@ -119,38 +132,39 @@ def _broken(loss: float, norms: Sequence[float]) -> str:
 
 
 def fingerprint(
-    network: nn.Module, images: Tensor, labels: Tensor, replaced: Sequence[nn.Module]
+    network: nn.Module, batch: Any, loss_of: LossOf, replaced: Sequence[nn.Module]
 ) -> str | None:
     """Loss and gradient norm with weights that follow from their shapes, see above; None where one
     of them is not finite, which says nothing about the function.
     """
     try:
-        return _fingerprint(network.double(), images.double(), labels, replaced, DIGITS)
+        return _fingerprint(network.double(), _as(torch.float64, batch), loss_of, replaced, DIGITS)
     except RuntimeError:  # the network holds float32 that no conversion finds
-        return _fingerprint(network.float(), images.float(), labels, replaced, DIGITS_SINGLE)
+        single = _as(torch.float32, batch)
+        return _fingerprint(network.float(), single, loss_of, replaced, DIGITS_SINGLE)
 
 
 def _fingerprint(
-    network: nn.Module, images: Tensor, labels: Tensor, replaced: Sequence[nn.Module], digits: int
+    network: nn.Module, batch: Any, loss_of: LossOf, replaced: Sequence[nn.Module], digits: int
 ) -> str | None:
     layers = [weights_of(layer) for layer in replaced]
     for number, weights in enumerate(layers):
         for weight in weights:
             fill(weight, number, 0)
-    found = list(_loss_and_norm(network, images, labels))
+    found = list(_loss_and_norm(network, batch, loss_of))
     for number, weights in enumerate(layers):
         for weight, place in zip(weights, _places(weights)):
             fill(weight, number, place + 1)
-    found += _loss_and_norm(network, images, labels)
+    found += _loss_and_norm(network, batch, loss_of)
     if not all(math.isfinite(number) for number in found):
         return None
     return " ".join(f"{number:.{digits - 1}e}" for number in found)
 
 
-def _loss_and_norm(network: nn.Module, images: Tensor, labels: Tensor) -> tuple[float, float]:
+def _loss_and_norm(network: nn.Module, batch: Any, loss_of: LossOf) -> tuple[float, float]:
     network.zero_grad(set_to_none=True)
     torch.manual_seed(SEED)  # for a network with dropout
-    loss = F.cross_entropy(network(images), labels)
+    loss = loss_of(network, batch)
     loss.backward()
     return loss.item(), _norm(network.parameters())
 

@@ -24,7 +24,7 @@ import torch
 from torch import nn
 
 from ..errors import CanvasError, one_line
-from ..imports import find_by_name
+from ..imports import find_by_name, is_given
 from .behaviour import check_answer, check_first_step
 from .built_in import BUILT_IN
 
@@ -87,9 +87,9 @@ def load_for(name: str, shape: Sequence[int] | None, width: int | None) -> nn.Mo
 def model_call(
     name: str, *, channels: int, classes: int, image_size: int, width: int | None
 ) -> tuple[Callable[..., Any], dict[str, Any]]:
-    """The callable of `name`, and the keyword arguments that it gets."""
+    """The callable of `name`, and the keyword arguments that it gets; no classes: 0."""
     known = {"channels": channels, "classes": classes, "image_size": image_size}
-    return _call(name, known, width)
+    return _call(name, {word: value for word, value in known.items() if value}, width)
 
 
 SYNONYMS = {
@@ -144,7 +144,7 @@ def find_model(name: str) -> Any:
     """The callable that `name` names, imported; raises CanvasError with one message."""
     if name in BUILT_IN:
         return BUILT_IN[name]
-    if ":" not in name:
+    if ":" not in name and not is_given(name):
         known = " and ".join(BUILT_IN)
         raise CanvasError(
             f"no model is called '{name}': there are {known}, "

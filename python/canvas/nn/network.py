@@ -17,7 +17,7 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from ..inputs import Inputs
-from .behaviour import record
+from .behaviour import record, record_answers
 from .convert import convert, convert_layers, replace, restore_kept
 from .load_model import check_model, load_model
 from .pack import KernelPack
@@ -26,7 +26,9 @@ from .placeholder import get_placeholders, known_targets
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a network is built from; images are [channels, height, width]."""
+    """What a network is built from; images are [channels, height, width].  `classes` is 0 where
+    its outputs are no scores of classes.
+    """
 
     model: str
     width: int | None
@@ -62,7 +64,8 @@ def plan_network(recipe: Recipe, batch: int = 1) -> Plan:
     does not fit the data or it cannot be trained.
     """
     model = build_network(recipe)
-    check_model(model, recipe.model, recipe.shape, recipe.classes)
+    if recipe.classes:
+        check_model(model, recipe.model, recipe.shape, recipe.classes)
     done = record_of(recipe)
     macs, params = cost(model, recipe.shape)
     seconds = forward_seconds(model, torch.zeros(batch, *recipe.shape))
@@ -72,8 +75,11 @@ def plan_network(recipe: Recipe, batch: int = 1) -> Plan:
 
 def record_of(recipe: Recipe) -> str:
     """What the unchanged network does at its first step; raises CanvasError where it cannot be
-    trained.
+    trained.  Of one that gives no scores of classes, what it answers.
     """
+    if not recipe.classes:
+        noise = torch.randn(2, *recipe.shape, generator=torch.Generator().manual_seed(0))
+        return record_answers(build_network(recipe), Inputs.of(noise), recipe.model)
     return record(lambda: build_network(recipe), recipe.model, recipe.shape, recipe.classes)
 
 

@@ -35,6 +35,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from ..metric import Metric
 from ..study import ENDED, TRIED, Candidate
 from ..text import printable
 from .front import find_order
@@ -52,7 +53,8 @@ COLOURS = {"failed": "red", "done": "green"}
 
 @dataclass
 class Training:
-    """One that is under way: `epoch` of `epochs` are behind it, `accuracy` 0..1 after the last."""
+    """One that is under way: `epoch` of `epochs` are behind it, `accuracy`, or another
+    metric, after the last."""
 
     name: str
     epochs: int
@@ -78,6 +80,7 @@ class LiveDisplay(Display):
         self.begun = begun
         self.rows: dict[str, Candidate] = {}
         self.baseline_macs = 1
+        self.metric = Metric()
         self.trainings: dict[str, Training] = {}
         self.stage = ""  # empty: the trials
         self.total = 0
@@ -108,6 +111,9 @@ class LiveDisplay(Display):
 
     def started(self, name: str, epochs: int) -> None:
         self.trainings[name] = Training(name, epochs)
+
+    def judged_by(self, metric: Metric) -> None:
+        self.metric = metric
 
     def epoch(self, name: str, accuracy: float | None) -> None:
         if (training := self.trainings.get(name)) is not None:
@@ -180,7 +186,7 @@ class LiveDisplay(Display):
         """All of it, from what is known at this moment; drawn from another thread."""
         parts: list[RenderableType] = [Text(), self._head()]
         if trainings := list(self.trainings.values()):
-            parts += [Text(), trainings_table(trainings)]
+            parts += [Text(), trainings_table(trainings, self.metric)]
         if rows := best_rows(list(self.rows.values())):
             parts += [Text(), self._best(rows)]
         return Group(*parts, Text(), Text(self._counts(), style="dim"))
@@ -219,7 +225,7 @@ class LiveDisplay(Display):
         return max(0.0, min(seconds, self.limit - now + self.begun))
 
     def _best(self, rows: Sequence[Candidate]) -> Table:
-        table = columns("best so far", "accuracy", "MACs", "speed-up", "status")
+        table = columns("best so far", self.metric.name, "MACs", "speed-up", "status")
         table.add_column("", no_wrap=True, overflow="ellipsis", ratio=1, style="dim")
         table.expand = True  # with a ratio: the last column has what the others leave
         for row in rows:
@@ -248,11 +254,12 @@ def best_rows(rows: Sequence[Candidate]) -> list[Candidate]:
     return [row for row in rows if row.kind != "find"] + sorted(finds, key=find_order)[:FINDS]
 
 
-def trainings_table(trainings: Sequence[Training]) -> Table:
-    table = columns("training", "epoch", "accuracy")
+def trainings_table(trainings: Sequence[Training], metric: Metric) -> Table:
+    table = columns("training", "epoch", metric.name)
     for training in trainings[:TRAININGS]:
         epoch = f"{min(training.epoch + 1, training.epochs)} of {training.epochs}"
-        table.add_row(Text(printable(training.name)), epoch, percent(training.accuracy))
+        reached = "" if training.accuracy is None else metric.text(training.accuracy)
+        table.add_row(Text(printable(training.name)), epoch, reached)
     if len(trainings) > TRAININGS:
         table.add_row(f"and {len(trainings) - TRAININGS} more")
     return table
@@ -265,10 +272,6 @@ def columns(first: str, *others: str) -> Table:
     for name in others:
         table.add_column(name, no_wrap=True, justify="left" if name == "status" else "right")
     return table
-
-
-def percent(accuracy: float | None) -> str:
-    return "" if accuracy is None else f"{100 * accuracy:.1f} %"
 
 
 def score(row: Candidate) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 
+from ..metric import Metric
 from ..study import Candidate
 from ..text import printable, printable_lines
 from .table import kernel_summary
@@ -42,9 +43,12 @@ class Display:
     def started(self, name: str, epochs: int) -> None:
         """A training begins."""
 
+    def judged_by(self, metric: Metric) -> None:
+        """What the networks are judged by, known before the first is shown."""
+
     def epoch(self, name: str, accuracy: float | None) -> None:
-        """A training finished an epoch with this accuracy on the validation split, 0..1; None
-        where it was not scored.
+        """A training finished an epoch with this metric on the validation split; None where it
+        was not scored.
         """
 
     def ended(self, name: str) -> None:

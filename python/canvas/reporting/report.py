@@ -108,7 +108,7 @@ def make_report(study: Study, ended: str = "") -> Report:
     words = printable(conclusion(candidates, Evidence.of(study)))
     counts = trial_counts(study)
     below = [pick_line(rule, rows, picked), counts_line(study, counts)]
-    below += [line] if (line := gain_line(study.items())) else []
+    below += [line] if (line := gain_line(study.items(), study.metric)) else []
     below += [ended_line(ended)] if ended else []
     drawn = table(rows, picked, terminal_width())
     lines = [*map(printable, head_lines(study, options, rows)), "", drawn, ""]
@@ -156,7 +156,7 @@ def head_lines(study: Study, options: dict[str, Any], rows: Sequence[Candidate])
     made_up = str(study.fact("data")).startswith("synthetic")
     data = "synthetic images" if made_up else options.get("data", "")
     lines = [
-        f"{options.get('model', '')} on {data}, of the whole network: accuracy "
+        f"{options.get('model', '')} on {data}, of the whole network: {study.metric.name} "
         f"on {study.validation_images()} validation images; latency of a forward at batch "
         f"{options.get('latency_batch', 1)} and speed-up (float32, one thread, CPU time, median "
         f"+- interquartile range, {machine.get('processor', 'unknown processor')}); ratios to the "
@@ -171,8 +171,9 @@ def head_lines(study: Study, options: dict[str, Any], rows: Sequence[Candidate])
     else:
         several = any(row.val_seeds > 1 for row in rows)
         known = "one seed, of some the mean of two" if several else "one seed"
+        values = "Accuracies" if study.metric == Metric() else "Values"
         lines.append(
-            f"Accuracies are of {known}, on images that the search chose its finds by: no claim "
+            f"{values} are of {known}, on images that the search chose its finds by: no claim "
             "can rest on them."
         )
     baseline = next((row for row in rows if row.kind == "baseline"), None)

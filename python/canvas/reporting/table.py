@@ -29,7 +29,8 @@ def table(
     """
     baseline = next((row for row in rows if row.kind == "baseline"), None)
     tested = any(row.tests for row in rows)
-    head = ["  candidate", "accuracy", "test", "latency", "speed-up", "MACs", "", "params", ""]
+    name = rows[0].metric.name if rows else "accuracy"
+    head = ["  candidate", name, "test", "latency", "speed-up", "MACs", "", "params", ""]
     body = [_cells(row, baseline, picked) for row in rows]
     lines = [[*head, "primitives"], *body]
     if not tested:

@@ -1,5 +1,5 @@
-"""Whether a child process can import the model of a search: checked before anything is read or
-written, as a child's failure would come after the study was begun.
+"""Whether a child process can import the model or task of a search: checked before anything is
+read or written, as a child's failure would come after the study was begun.
 
     module   a child finds the same file under its own sys.path, which ends with this process's
     name     where it was not defined by its module as a file says, a child imports it for once
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import CanvasError
+from ..imports import find_by_name, is_given
 from ..nn.built_in import BUILT_IN
 from ..nn.load_model import find_model
 
@@ -28,7 +29,7 @@ sys.path += [folder for folder in words["path"] if folder not in sys.path]
 spec = importlib.util.find_spec(words["module"])
 print(json.dumps(spec and [spec.origin, list(spec.submodule_search_locations or [])]))
 """
-# Prints why a model cannot be imported; "" where it can.
+# Prints why a name cannot be imported; "" where it can.
 IMPORT = """
 import json, os, sys
 words = json.load(sys.stdin)
@@ -36,9 +37,9 @@ answers = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)
 sys.path += [folder for folder in words["path"] if folder not in sys.path]
 from canvas.errors import CanvasError
-from canvas.nn.load_model import find_model
+from canvas.imports import find_by_name
 try:
-    find_model(words["model"])
+    find_by_name(words["name"], words["what"])
     why = ""
 except CanvasError as error:
     why = str(error)
@@ -47,36 +48,39 @@ print(json.dumps(why), file=answers)
 HELP = "save it in a module that can be imported, and name that as module:callable"
 
 
-def check_child_import(name: str) -> None:
-    """Raises CanvasError where a child process cannot import the model called `name`."""
+def check_child_import(name: str, what: str = "model") -> None:
+    """Raises CanvasError where a child process cannot import the model, or `what` it is, called
+    `name`.
+    """
     module = name.partition(":")[0]
-    if name in BUILT_IN:
+    if name in BUILT_IN or is_given(name):
         return
     if module.partition(".")[0] == "__main__":
         raise CanvasError(
-            f"model '{name}' is defined in the script or session that runs, and child processes "
+            f"{what} '{name}' is defined in the script or session that runs, and child processes "
             f"cannot import that: {HELP}"
         )
-    target = find_model(name)
+    target = find_model(name) if what == "model" else find_by_name(name, what)
     try:
-        _check_file(name, module.partition(".")[0])
-        why = "" if _is_of_file(module, target) else _in_child(IMPORT, {"model": name}, name)
+        _check_file(name, module.partition(".")[0], what)
+        words = {"name": name, "what": what}
+        why = "" if _is_of_file(module, target) else _in_child(IMPORT, words, name, what)
     except OSError:
         return  # no child can be started: the check of the start says why
     if why:
         raise CanvasError(f"{why} (in a child process): {HELP}")
 
 
-def _check_file(name: str, top: str) -> None:
+def _check_file(name: str, top: str, what: str) -> None:
     """Compares the file that this process has imported with the one that a child finds."""
     spec = getattr(sys.modules[top], "__spec__", None)
-    there = _in_child(FIND, {"module": top}, name)
+    there = _in_child(FIND, {"module": top}, name, what)
     here = spec and [spec.origin, list(spec.submodule_search_locations or [])]
     if not here or not there:
-        raise CanvasError(f"model '{name}': child processes find no module '{top}': {HELP}")
+        raise CanvasError(f"{what} '{name}': child processes find no module '{top}': {HELP}")
     if _real(here) != _real(there):
         raise CanvasError(
-            f"model '{name}': module '{top}' is '{_shown(here)}', but child processes import "
+            f"{what} '{name}': module '{top}' is '{_shown(here)}', but child processes import "
             f"'{_shown(there)}': give the module another name"
         )
 
@@ -98,7 +102,7 @@ def _is_of_file(module: str, target: Any) -> bool:
     return spec is not None and getattr(target, "__module__", None) != "__main__"
 
 
-def _in_child(program: str, words: dict[str, Any], name: str) -> Any:
+def _in_child(program: str, words: dict[str, Any], name: str, what: str) -> Any:
     """What a child of the same kind as those that train prints, as JSON. OSError: none starts."""
     package = str(Path(__file__).absolute().parents[2])
     known = os.environ.get("PYTHONPATH")
@@ -119,5 +123,5 @@ def _in_child(program: str, words: dict[str, Any], name: str) -> Any:
         return json.loads(done.stdout.splitlines()[-1])
     except (ValueError, IndexError, subprocess.TimeoutExpired):
         raise CanvasError(
-            f"model '{name}': a child process that imports it fails: {HELP}"
+            f"{what} '{name}': a child process that imports it fails: {HELP}"
         ) from None

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..workers.pool import Message, Pool
+from ..workers.pool import Executor, Message
 
 LATENCY_LIMIT = 900.0  # seconds; torch.compile of a large network takes minutes
 UNCHANGED = -1  # the number of the job that compiles the unchanged network beside trainings
@@ -35,7 +35,7 @@ class CompiledEngines:
         """The candidate that a job compiles."""
         return self.unchanged if job == UNCHANGED and self.unchanged is not None else job
 
-    def start(self, pool: Pool, job: int, words: Message) -> None:
+    def start(self, pool: Executor, job: int, words: Message) -> None:
         """Start a child that makes the engines named in `words`."""
         id = self.candidate(job)
         self.since[id] = time.monotonic()
@@ -47,7 +47,7 @@ class CompiledEngines:
         self.seconds[id] = message.get("seconds", {})
         self.processor[id] = message.get("processor", {})
 
-    def stop(self, pool: Pool, job: int, engine: str) -> None:
+    def stop(self, pool: Executor, job: int, engine: str) -> None:
         """Stop a job; the time spent on it becomes the cost of `engine`."""
         id = self.candidate(job)
         used = pool.stop(job)

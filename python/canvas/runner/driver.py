@@ -12,14 +12,15 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from torch import nn
+
 from .. import _core
 from ..arguments import FUNCTION, FUNCTIONS, PATH, SWITCH, TEXT, checked
-from ..data import SPLITS, Data, as_data, stored
-from ..data.readers import image_options
+from ..data import SPLITS, Data, stored
 from ..errors import CanvasError, NoSolution
 from ..nn.controls import IDENTITY
 from ..nn.network import Recipe, plan_network
@@ -27,13 +28,15 @@ from ..options import BY_NAME, budgets, latency_limit, read_option, read_options
 from ..reporting.displays import make_display
 from ..reporting.progress import Say, say_to_stderr
 from ..reporting.report import Report, write_report
-from ..study import TRIED, VERSION, Study, writing
+from ..study import CLASSIFICATION, TRIED, VERSION, Study, writing
+from ..tasks import Task
+from ..workers.in_process import InProcess
 from ..workers.pool import Pool
-from .child_import import check_child_import
 from .finals import train_finals
 from .next_item import draw_options
 from .reach import check_budget
 from .search_run import Callback, Run
+from .subject import Subject
 from .timing import time_networks
 from .trials import Trials, add_controls
 
@@ -48,9 +51,10 @@ from .trials import Trials, add_controls
     load_if_exists=SWITCH,
 )
 def search(
-    model: str,
+    model: str | nn.Module | Callable[..., nn.Module],
     data: Any,
     *,
+    task: Task | str | None = "classification",
     budget: str | None = None,
     trials: int = 40,
     epochs: int = 6,
@@ -70,9 +74,13 @@ def search(
     """Search for kernels that replace the convolutions of `model` within `budget`, and return the
     table of results.
 
-    `model` is `resnet8`, `resnet18` or `package.module:callable`.  `data` is a name such as
-    `digits-scattered` or `folder:PATH`, a torch Dataset or DataLoader, a tuple (train, test) or
-    (train, validation, test) of them, or a `canvas.data.Data`.  `budget` limits the replaced
+    `model` is `resnet8`, `resnet18` or `package.module:callable`, a callable, or a module, from
+    whose weights every candidate starts.  `data` is a name such as `digits-scattered` or
+    `folder:PATH`, a torch Dataset or DataLoader, a tuple (train, test) or (train, validation,
+    test) of them, or a `canvas.data.Data`; for a `task` other than classification also iterables
+    of batches, or `package.module:callable` that returns them.  `task` is a `canvas.Task`, or its
+    name as in canvas.fit.  What cannot be imported by name runs in this process, one candidate at
+    a time.  `budget` limits the replaced
     layers (default `macs=0.5x`).  `time_limit` is in seconds, or a text such as "10m", for the
     whole search.  `out` is the folder of the study (default canvas-runs/MODEL-DATA); the same call
     continues an interrupted search, `fresh` starts over.  `say` receives one line of progress at a
@@ -88,9 +96,11 @@ def search(
     children are gone.
     """
     begun = time.monotonic()
+    subject = Subject.of(model, data, task or CLASSIFICATION)
     given = {
-        "model": model,
+        "model": subject.model,
         "data": data if isinstance(data, str) else type(data).__name__,
+        "task": subject.task_name,
         "budget": budget,
         "trials": trials if n_trials is None else n_trials,
         "epochs": epochs,
@@ -100,23 +110,22 @@ def search(
     }
     options = read_options(given)
     try:
-        check_child_import(options["model"])
-        images = as_data(data, **image_options(options))
-        options["data"] = read_option(BY_NAME["data"], images.name)
+        subject.read(options)
+        options["data"] = read_option(BY_NAME["data"], subject.source.name)
         recipe = Recipe(
             options["model"],
             options["width"],
-            images.shape,
-            images.classes,
+            *subject.shape_and_classes(),
             options["policy"],
             options["seed"],
         )
         plan = plan_network(recipe, options["latency_batch"])
+        subject.check(recipe)
         check_question(plan.targets, options)
         folder = study_folder(out, storage, options)
         if not load_if_exists and not fresh and (folder / "study.db").exists():
             raise CanvasError(f"there is a study in '{folder}': load_if_exists=True continues it")
-        title = f"{options['model']} on {images.name}"
+        title = f"{options['model']} on {subject.source.name}"
         display = make_display(progress, say, title, options["time_limit"], begun)
         with writing(folder):
             study = Study.open(folder, fresh)
@@ -125,15 +134,16 @@ def search(
         (say or say_to_stderr)("stopped before the search began: the same command starts it")
         raise
     with study:
-        return run_search(Run(study, options, recipe, plan, begun, display, callbacks), images)
+        run = Run(study, options, recipe, plan, begun, display, callbacks)
+        return run_search(run, subject)
 
 
-def run_search(run: Run, images: Data) -> Report:
+def run_search(run: Run, subject: Subject) -> Report:
     """All stages on an open study; Ctrl-C leaves it ready to go on."""
-    workers, folder = run.options["workers"], run.study.folder
+    folder = run.study.folder
     try:
-        begin(run, images)
-        with Pool(workers, memory_per_child(workers)) as pool:
+        begin(run, subject)
+        with executor(run, subject) as pool:
             Trials(run).train(pool)
             train_finals(run, pool)
             time_networks(run, pool)
@@ -151,28 +161,45 @@ def run_search(run: Run, images: Data) -> Report:
         run.display.close()
 
 
-def begin(run: Run, images: Data) -> None:
+def executor(run: Run, subject: Subject) -> Pool | InProcess:
+    """What runs the trainings: children, or this process for what no child can import."""
+    if not subject.given:
+        workers = run.options["workers"]
+        return Pool(workers, memory_per_child(workers))
+    run.display.line(
+        f"{subject.given} cannot be imported by name: one candidate at a time is trained in this "
+        "process, where a crash ends the search, and limits of time and memory do not hold"
+    )
+    return InProcess()
+
+
+def begin(run: Run, subject: Subject) -> None:
     """Record the question, store the images for the children, queue the baseline and the
     controls.
     """
-    study, options = run.study, run.options
-    splits = (len(images.validation[1]), len(images.test[1]))
-    what = images.description
-    if images.synthetic and not what.startswith("synthetic"):
+    study, options, source = run.study, run.options, subject.source
+    what = source.description
+    if getattr(source, "synthetic", False) and not what.startswith("synthetic"):
         what = f"synthetic images: {what}"
     known = study.begin(
         options,
         what,
-        images.checksum,
-        splits,
+        source.checksum,
+        (source.count("validation"), source.count("test")),
         run.plan.targets,
-        images.test_groups,
+        getattr(source, "test_groups", ()),
         run.plan.record,
+        subject.recorded_task(),
     )
-    run.images = study.folder.resolve() / stored.FOLDER
-    with writing(study.folder):
-        run.seal = stored.store(images, run.images, SPLITS if options["finalists"] else SPLITS[:2])
-    run.display.line(f"{options['model']} on {images.name}: {what}")
+    run.display.judged_by(study.metric)
+    if isinstance(source, Data):
+        folder = study.folder.resolve() / stored.FOLDER
+        splits = SPLITS if options["finalists"] else SPLITS[:2]
+        with writing(study.folder):
+            run.data = {"folder": str(folder), "seal": stored.store(source, folder, splits)}
+    else:
+        run.data = {"name": subject.data_name, "seal": source.checksum}
+    run.display.line(f"{options['model']} on {source.name}: {what}")
     run.display.line(run.plan.table.rstrip())
     add_controls(run)
     run.display.begin(study.candidates(), run.plan.macs)

@@ -22,7 +22,7 @@ from ..nn.memory_format import FORMATS
 from ..reporting.front import chosen_finds, title
 from ..reporting.verdict import SEEDS, rivals
 from ..study import WHOLE, Candidate, final_epochs
-from ..workers.pool import Message, Pool
+from ..workers.pool import Executor, Message
 from .compiled_engines import UNCHANGED
 from .control_rows import add_grouped
 from .precompile import compile_beside_finals
@@ -82,7 +82,7 @@ def expected_seconds(run: Run) -> float:
     return min(expected, FINALS_SHARE * (run.options["time_limit"] or math.inf))
 
 
-def train_finals(run: Run, pool: Pool) -> None:
+def train_finals(run: Run, pool: Executor) -> None:
     """Train what the finals still lack, in an order that leaves as many claims as possible where a
     time limit ends it.
     """
@@ -124,7 +124,7 @@ class Finals:
     """
 
     def __init__(
-        self, run: Run, pool: Pool, epochs: int, queue: Sequence[tuple[Candidate, int]]
+        self, run: Run, pool: Executor, epochs: int, queue: Sequence[tuple[Candidate, int]]
     ) -> None:
         self.run = run
         self.pool = pool
@@ -218,18 +218,20 @@ class Finals:
             self.run.study.reached(candidate.id, WHOLE, options["epochs"], options["seed"], "done")
             self.run.report_end(self.run.study.candidate(candidate.id))
         elif message["event"] == "done":
-            self._done(job, bytes.fromhex(str(message["hits"])))
+            test = message.get("test")
+            self._done(job, bytes.fromhex(str(message.get("hits", ""))), test)
         elif message["event"] == "failed":
             self._failed(job, f"{message['kind']}: {message['reason']}")
 
-    def _done(self, job: int, hits: bytes) -> None:
+    def _done(self, job: int, hits: bytes, known: float | None) -> None:
         candidate, seed = self.queue[job]
         validation, seconds = self.validation[job]
         scores = (validation, hits)
-        test = self.run.study.final(candidate.id, seed, self.epochs, scores, seconds)
-        self.run.display.line(
-            f"final {title(candidate)}, seed {seed}: {100 * test:.1f} % on the test split"
-        )
+        if (known is None) is not candidate.metric.per_example or not _possible(candidate, known):
+            raise ValueError(f"a final of {known}, {len(hits)} bytes of hits")
+        test = self.run.study.final(candidate.id, seed, self.epochs, scores, seconds, known)
+        told = candidate.metric.text(test)
+        self.run.display.line(f"final {title(candidate)}, seed {seed}: {told} on the test split")
         self.run.display.ended(self._title(job))
 
     def _failed(self, job: int, reason: str) -> None:
@@ -241,3 +243,8 @@ class Finals:
         self.run.study.final_failed(candidate.id, seed, self.epochs, reason)
         self.run.display.line(f"final {title(candidate)}, seed {seed} failed: {reason}")
         self.run.display.ended(self._title(job))
+
+
+def _possible(candidate: Candidate, value: float | None) -> bool:
+    """Whether a metric can have this value; None: it was not told."""
+    return value is None or candidate.metric.can_be(value)

@@ -73,7 +73,17 @@ class NextItem:
         rows = self.study.select("control", "done")
         first = next((item.candidate for item in self.study.items()), sys.maxsize)
         return [
-            Item(-1, row.id, row.name, WHOLE, row.budget, "", row.kernel, "done", accuracy)
+            Item(
+                -1,
+                row.id,
+                row.name,
+                WHOLE,
+                row.budget,
+                "",
+                row.kernel,
+                "done",
+                row.metric.merit(accuracy),
+            )
             for row in rows
             if (accuracy := self.study.rungs(row.id).get(WHOLE)) is not None
             and row.id < first

@@ -13,13 +13,13 @@ from collections.abc import Sequence
 
 from ..nn.latency import COMPILED
 from ..study import Candidate
-from ..workers.pool import Message, Pool
+from ..workers.pool import Executor, Message
 from .compiled_engines import UNCHANGED
 from .search_run import Run
 from .timing_plan import needs_timing, requested_engines
 
 
-def compile_beside_finals(run: Run, pool: Pool) -> None:
+def compile_beside_finals(run: Run, pool: Executor) -> None:
     """Start to compile the unchanged network in place of one of several trainings, if it is to be
     timed under torch.compile and was not timed yet.
     """
@@ -34,7 +34,7 @@ def compile_beside_finals(run: Run, pool: Pool) -> None:
 
 
 def precompile(
-    run: Run, pool: Pool, rows: Sequence[Candidate], wanted: dict[int, list[str]]
+    run: Run, pool: Executor, rows: Sequence[Candidate], wanted: dict[int, list[str]]
 ) -> None:
     """Make the engines of several networks at a time, the unchanged network first, and wait for
     the compilations that run already.  No training runs any more.
@@ -50,7 +50,7 @@ def precompile(
     made.share = (beside + time.monotonic() - began) / total if total else 1.0
 
 
-def _make(run: Run, pool: Pool, queue: list[Candidate], wanted: dict[int, list[str]]) -> None:
+def _make(run: Run, pool: Executor, queue: list[Candidate], wanted: dict[int, list[str]]) -> None:
     """Compile until only the time for the rounds of timing is left, at least half of the rest.
 
     Engines that are missing then are made when they are timed.  torch.compile is stopped at that
@@ -77,7 +77,7 @@ def _make(run: Run, pool: Pool, queue: list[Candidate], wanted: dict[int, list[s
                     made.stop(pool, job, engines[-1])  # torch.compile is the last one
 
 
-def compile_job(run: Run, pool: Pool, row: Candidate, wanted: dict[int, list[str]]) -> Message:
+def compile_job(run: Run, pool: Executor, row: Candidate, wanted: dict[int, list[str]]) -> Message:
     """The job that makes the engines of `row`."""
     compilers = max(1, (os.cpu_count() or 1) // pool.size)
     return {**timing_job(run, "compile", row), "engines": wanted[row.id], "compilers": compilers}

@@ -30,7 +30,7 @@ THETA = 0.5
 @dataclass(frozen=True)
 class Finished:
     """A find whose training ran to its end: its place among the finds from 0, its MACs, its
-    curve (0..1 by epoch).
+    curve by epoch (accuracies, or the merits of another metric).
     """
 
     number: int
@@ -67,7 +67,15 @@ def keeps_up(
     """Whether a training with `accuracy` after epoch `epoch` (from 0) goes on."""
     if epoch < grace or epoch >= epochs - 1 or best is None:
         return True
-    return accuracy >= threshold(epoch, epochs) * best[epoch]
+    return accuracy >= wanted(epoch, epochs, best[epoch])
+
+
+def wanted(epoch: int, epochs: int, best: float) -> float:
+    """What epoch `epoch` must reach beside the best curve's `best`; merits of metrics of which
+    less is better are negative.
+    """
+    share = threshold(epoch, epochs)
+    return share * best if best >= 0 else best / share
 
 
 def judge(run: Run, candidate: Candidate, epoch: int, accuracy: float) -> tuple[bool, str] | None:
@@ -79,11 +87,11 @@ def judge(run: Run, candidate: Candidate, epoch: int, accuracy: float) -> tuple[
         return True, ""
     if not _ended_before(run, candidate):
         return None
-    best = _best_curve(run, candidate)
-    if best is None or keeps_up(accuracy, epoch, epochs, grace, best):
+    best, metric = _best_curve(run, candidate), run.study.metric
+    if best is None or keeps_up(metric.merit(accuracy), epoch, epochs, grace, best):
         return True, ""
-    wanted = threshold(epoch, epochs) * best[epoch]
-    return False, f"{100 * accuracy:.1f} % after epoch {epoch + 1}, {100 * wanted:.1f} % wanted"
+    least = metric.text(metric.value(wanted(epoch, epochs, best[epoch])))
+    return False, f"{metric.text(accuracy)} after epoch {epoch + 1}, {least} wanted"
 
 
 def _ended_before(run: Run, candidate: Candidate) -> bool:
@@ -95,8 +103,9 @@ def _ended_before(run: Run, candidate: Candidate) -> bool:
 
 def _best_curve(run: Run, candidate: Candidate) -> Sequence[float] | None:
     assert candidate.number is not None and candidate.macs is not None
+    merit = run.study.metric.merit
     finished = [
-        Finished(other.number or 0, other.macs or 0, run.study.curve(other.id))
+        Finished(other.number or 0, other.macs or 0, [merit(v) for v in run.study.curve(other.id)])
         for other in run.study.select("find", "done")
     ]
     return best_curve(

@@ -27,7 +27,7 @@ from ..nn.network import Recipe, record_of
 from ..reporting.progress import say_to_stderr
 from ..reporting.table import align
 from ..stored_options import FIT, command_of
-from ..study import Candidate, Study, Timing, other_network
+from ..study import CLASSIFICATION, Candidate, Study, Timing, other_network
 from ..text import printable
 from ..workers.pool import Pool
 from .child_import import check_child_import
@@ -138,6 +138,11 @@ def confirmed_options(study: Study, model: str | None) -> dict[str, Any]:
         raise CanvasError(
             f"the study in '{study.folder}' is of a fit: only trainings of a search are repeated"
         )
+    if options["task"] != CLASSIFICATION:
+        raise CanvasError(
+            f"the study in '{study.folder}' is of the task '{options['task']}': only trainings of "
+            "classifications are repeated"
+        )
     confirm_model(options["model"], model, f"the study in '{study.folder}'")
     if model not in (None, options["model"]):
         raise CanvasError(
@@ -179,6 +184,7 @@ def training_job(
         "kind": "accuracy",
         "recipe": recipe.to_json(),
         "pack": row.pack or None,
+        "task": options["task"],
         "deterministic": options.get("deterministic", False),
         "path": sys.path,
         "check": row.kind != "baseline",

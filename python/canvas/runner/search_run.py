@@ -13,7 +13,6 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from ..nn.latency import ROUNDS, SAMPLE
@@ -53,7 +52,8 @@ class Run:
     `begun`, `deadline`: as of time.monotonic(); `ended`: why the search ended early, "" if it did
     not; `timed`: the stage of latency is over; `compiled`: engines compiled before it;
     `timing_failures`: {(what failed, reason): names of networks}; `skipped_stages`: stages that
-    the time limit prevented; `images`, `seal`: folder and checksum of the images, which jobs name.
+    the time limit prevented; `data`: where jobs find their
+    examples, the folder of stored images or the name of loaders, and a seal.
     """
 
     study: Study
@@ -63,8 +63,7 @@ class Run:
     begun: float
     display: Display
     callbacks: Sequence[Callback] = ()
-    images: Path = Path()
-    seal: str = ""
+    data: dict[str, Any] = field(default_factory=dict)
     ended: str = ""
     timed: bool = False
     compiled: CompiledEngines = field(default_factory=CompiledEngines)
@@ -83,6 +82,7 @@ class Run:
             "kind": kind,
             "recipe": recipe.to_json(),
             "pack": candidate.pack or None,
+            "task": self.options["task"],
             "deterministic": self.options["deterministic"],
             "path": sys.path,
         }
@@ -92,7 +92,7 @@ class Run:
         return {
             **self.job("accuracy", candidate, words.pop("seed", None)),
             "check": candidate.kind != "baseline",
-            "images": {"folder": str(self.images), "seal": self.seal},
+            "images": self.data,
             "epochs": epochs,
             "batch_size": self.options["batch_size"],
             "memory_format": self.memory_format(candidate),

@@ -156,8 +156,9 @@ def why_pruned(items: Sequence[Item], row: Candidate) -> str:
     best = leaders(items, row.budget, FIRST, up=True)
     if any(item.candidate == row.id for item in best):
         return ""
-    wanted, reached = best[-1].accuracy or 0.0, row.val_accuracy or 0.0
-    return f"rung 1: {100 * reached:.1f} %, {100 * wanted:.1f} % wanted"
+    metric = row.metric
+    wanted = metric.text(metric.value(best[-1].accuracy or 0.0))
+    return f"rung 1: {metric.text(row.val_accuracy)}, {wanted} wanted"
 
 
 def seen(items: Sequence[Item], last: int) -> list[Item]:

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from ..nn.latency import COMPILED, EAGER, NATIVE
 from ..reporting.front import find_order
 from ..study import Candidate, Timing
-from ..workers.pool import Message, Pool
+from ..workers.pool import Executor, Message
 from .compiled_engines import LATENCY_LIMIT
 from .precompile import precompile, timing_job
 from .search_run import Run
@@ -28,7 +28,7 @@ WAYS = {EAGER: "eagerly", COMPILED: "under torch.compile", NATIVE: "as native co
 TOO_LONG = "torch.compile took longer than the time limit left for it"
 
 
-def time_networks(run: Run, pool: Pool) -> None:
+def time_networks(run: Run, pool: Executor) -> None:
     """Time every network that lacks the latency of an engine; no other job runs.
 
     The baseline and the controls come first, then the finds by falling accuracy.
@@ -60,7 +60,7 @@ def time_networks(run: Run, pool: Pool) -> None:
     run.timed = True
 
 
-def time_unchanged(run: Run, pool: Pool, baseline: Candidate, engines: list[str]) -> None:
+def time_unchanged(run: Run, pool: Executor, baseline: Candidate, engines: list[str]) -> None:
     """Time the unchanged network.  torch.compile gets half of the remaining time; if that is not
     enough, the network is timed without it, as every speed-up needs its latency.
     """
@@ -75,7 +75,7 @@ def time_unchanged(run: Run, pool: Pool, baseline: Candidate, engines: list[str]
 
 def time_one(
     run: Run,
-    pool: Pool,
+    pool: Executor,
     candidate: Candidate,
     engines: list[str],
     until: float = math.inf,

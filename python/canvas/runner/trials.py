@@ -31,7 +31,7 @@ from ..study import (
     layer_file,
     remove_kept,
 )
-from ..workers.pool import Message, Pool
+from ..workers.pool import Executor, Message
 from .clock import Clock
 from .control_rows import add_control
 from .finals import expected_seconds
@@ -116,7 +116,7 @@ class Trials:
         """Finds that the search shall train."""
         return int(self.options["trials"]) * len(budgets(self.options))
 
-    def train(self, pool: Pool) -> None:
+    def train(self, pool: Executor) -> None:
         """Train until the trials are done or the time is up; then nothing is under way."""
         self.display.phase("", self.total())
         self._ask_seconds()
@@ -205,7 +205,7 @@ class Trials:
             if row.kind != "find" and (first is None or row.id < first):  # finals add later ones
                 self.study.add_second(row.id)
 
-    def _start(self, pool: Pool, id: int) -> None:
+    def _start(self, pool: Executor, id: int) -> None:
         candidate = self.study.candidate(id)
         course = self._begin(candidate)
         words: dict[str, Any] = {"until": course.until}
@@ -253,7 +253,7 @@ class Trials:
 
     # ---- what a child says --------------------------------------------------------------------
 
-    def _hear(self, pool: Pool, id: int, message: Message) -> None:
+    def _hear(self, pool: Executor, id: int, message: Message) -> None:
         """One message of a child about candidate `id`; what is over has nothing more to say."""
         if id not in self.courses:
             return
@@ -265,7 +265,7 @@ class Trials:
             pool.stop(id)
             self._failed(id, f"error: the child sent a message that cannot be ({error})")
 
-    def _obey(self, pool: Pool, id: int, message: Message) -> None:
+    def _obey(self, pool: Executor, id: int, message: Message) -> None:
         event, course = message["event"], self.courses[id]
         if event == "built":
             memory_format = str(message.get("memory_format", ""))
@@ -290,7 +290,7 @@ class Trials:
         else:
             raise ValueError(f"event {event}")
 
-    def _timed(self, pool: Pool, id: int, message: Message) -> None:
+    def _timed(self, pool: Executor, id: int, message: Message) -> None:
         """The time of its layers decides whether a find is trained."""
         limit, share = latency_limit(self.options) or math.inf, message["share"]
         if share is None:
@@ -302,7 +302,7 @@ class Trials:
             reason = f"latency {share:.2f}x of the layers replaced, over {limit:g}x"
             self._finish(id, "rejected", reason)
 
-    def _measured(self, pool: Pool, id: int, message: Message) -> None:
+    def _measured(self, pool: Executor, id: int, message: Message) -> None:
         """What the network told before its training decides whether it is trained."""
         signals = {name: message[name] for name in ("error", "fingerprint", "broken")}
         if not 0 <= (signals["error"] or 0) <= 1:
@@ -318,7 +318,7 @@ class Trials:
         number, accuracy = int(message["number"]), float(message["accuracy"])
         if not course.begun and number == 0:
             course.next, course.before = 0, 0.0
-        if not 0 <= accuracy <= 1 or number != course.next:
+        if not self.study.metric.can_be(accuracy) or number != course.next:
             raise ValueError(f"epoch {number}, accuracy {accuracy}")
         course.begun, course.next, course.accuracy = True, number + 1, accuracy
         course.seconds = course.before + float(message["seconds"])
@@ -330,7 +330,7 @@ class Trials:
         self.display.epoch(self._name(self.study.candidate(id)), accuracy)
         self.waiting[id] = (number, accuracy)
 
-    def _judge(self, pool: Pool) -> None:
+    def _judge(self, pool: Executor) -> None:
         """Give every training that waits its verdict, unless that has to wait itself."""
         for id, (epoch, accuracy) in sorted(self.waiting.items()):
             judgement = judge(self.run, self.study.candidate(id), epoch, accuracy)
@@ -352,7 +352,8 @@ class Trials:
             seed, epochs = second_seed(self.options["seed"]), self.options["epochs"]
             self.study.second(id, seed, epochs, course.accuracy, course.seconds, "")
             mean = self.study.candidate(id).val_accuracy or 0.0
-            self.display.line(f"{name}: {100 * course.accuracy:.1f} %, mean {100 * mean:.1f} %")
+            text = self.study.metric.text
+            self.display.line(f"{name}: {text(course.accuracy)}, mean {text(mean)}")
             self.display.ended(name)
             return
         status = "waiting" if course.rung == FIRST else "done"
@@ -402,7 +403,7 @@ class Trials:
         if not self.closing:
             remove_kept(self.study.folder, [row.name for row in self.study.select("find")])
 
-    def _stop_late(self, pool: Pool) -> None:
+    def _stop_late(self, pool: Executor) -> None:
         """What is under way and has no more time is to be done again."""
         for id in pool.busy():
             if time.monotonic() <= self.clock.last_moment(self.study.candidate(id)):

@@ -18,7 +18,7 @@ from .outputs import (
     remove_kept,
     weights_file,
 )
-from .queries import final_epochs
+from .queries import CLASSIFICATION, final_epochs
 from .records import Study
 from .rows import (
     ENDED,
@@ -38,6 +38,7 @@ from .schema import VERSION
 from .store import writing
 
 __all__ = [
+    "CLASSIFICATION",
     "ENDED",
     "FILE",
     "FIND_FILES",

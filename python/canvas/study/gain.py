@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from math import sqrt
 from statistics import fmean, stdev
 
+from ..metric import Metric
 from .rows import SECOND, WHOLE, Item
 
 SAMPLES = 1000  # of the bootstrap, from a fixed generator
@@ -31,22 +32,30 @@ def gain(items: Sequence[Item]) -> tuple[float, float, int, int] | None:
     return _difference(arms), stdev(samples), bred, drawn
 
 
-def gain_line(items: Sequence[Item]) -> str:
+def gain_line(items: Sequence[Item], metric: Metric = Metric()) -> str:  # noqa: B008
     """One sentence about it; "" where there is nothing to compare."""
     found = gain(items)
     if found is None:
         return ""
     points, error, bred, drawn = found
     line = (
-        f"Evolution: the {bred} children reach {100 * points:+.1f} points at the first rung "
-        f"against the {drawn} draws (standard error {100 * error:.1f})"
+        f"Evolution: the {bred} children reach {_told(points, metric)} at the first rung "
+        f"against the {drawn} draws (standard error {_bare(error, metric)})"
     )
     if (best := best_gain(items)) is not None:
         line += (
-            f"; the best child with two seeds reaches {100 * best[0]:+.1f} points against the "
-            f"best such draw (standard error of their seeds {100 * best[1]:.1f})"
+            f"; the best child with two seeds reaches {_told(best[0], metric)} against the "
+            f"best such draw (standard error of their seeds {_bare(best[1], metric)})"
         )
     return line + "."
+
+
+def _told(gain: float, metric: Metric) -> str:
+    return metric.difference(metric.amount(gain), signed=True)
+
+
+def _bare(error: float, metric: Metric) -> str:
+    return f"{metric.amount(error):.1f}" if metric.is_share else f"{error:.3g}"
 
 
 def best_gain(items: Sequence[Item]) -> tuple[float, float] | None:

@@ -107,7 +107,13 @@ class Queries(Store):
             "LEFT JOIN rung ON rung.candidate = item.candidate AND rung.number = item.rung "
             "ORDER BY item.number"
         )
-        return [Item(**row) for row in rows]
+        metric = self.metric
+        return [
+            Item(
+                **{**row, "accuracy": None if (a := row["accuracy"]) is None else metric.merit(a)}
+            )
+            for row in rows
+        ]
 
     def rungs(self, id: int) -> dict[int, float]:
         """The accuracy of each rung that a candidate has reached."""

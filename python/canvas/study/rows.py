@@ -147,8 +147,8 @@ class FittedItem:
 class Item:
     """What a strategy asked for, and what came of it: `candidate` trained to `rung`.
 
-    `state` is open while nothing has come of it, then done, failed or rejected; `accuracy`, 0..1,
-    is that of this rung alone, None unless it is done.
+    `state` is open while nothing has come of it, then done, failed or rejected; `accuracy` is that
+    of this rung alone, of another metric its merit (metric.py), None unless it is done.
     """
 
     number: int

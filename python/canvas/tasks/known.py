@@ -15,7 +15,7 @@ from typing import Any
 
 from ..arguments import did_you_mean, shown
 from ..errors import CanvasError
-from ..imports import find_by_name
+from ..imports import find_by_name, is_given
 from .classification import CLASSIFICATION, UNLABELLED
 from .multi_label import MULTI_LABEL
 from .regression import REGRESSION
@@ -38,7 +38,7 @@ def load_task(given: Any) -> Task:
         raise CanvasError(f"task is a canvas.Task or a name, not {shown(given)}")
     if given in BUILT_IN:
         return BUILT_IN[given]
-    if ":" not in given:
+    if ":" not in given and not is_given(given):
         raise CanvasError(
             f"no task is called '{given}'{did_you_mean(given, BUILT_IN)}; there are "
             f"{', '.join(BUILT_IN)}, or name your own as package.module:name"

@@ -61,6 +61,7 @@ def train(
     until: int | None = None,
     kept: Kept | None = None,
     score_last: bool = False,
+    task: Task = CLASSIFICATION,
 ) -> list[Epoch]:
     """Train `model` on data.train for at most `epochs` epochs, or the first `until` of them, and
     return the curve on data.validation.
@@ -70,7 +71,7 @@ def train(
     `score_last` only the last epoch is scored, which spares about a fifth of the time.  Raises
     NotFinite where a loss, a weight, a statistic of BatchNorm or an output is NaN or infinite.
     """
-    training = Training(model, data, epochs, seed, batch_size)
+    training = Training(model, data, epochs, seed, batch_size, task=task)
     until = epochs if until is None else until
     curve: list[Epoch] = []
     if kept is not None:

@@ -16,12 +16,14 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..data import Data, Mapped
+from ..data import Source, augment
 from ..errors import CanvasError
 from ..nn.convert import convert
 from ..nn.layer_target import Target, screening_layer
 from ..nn.pack import KernelPack
 from ..nn.placeholder import get_placeholders
+from ..tasks.classification import CLASSIFICATION
+from ..tasks.task import Task
 from ..training import checkpoint
 from ..training.layer_data import BATCH, LEAST, LayerData, images_within, record
 from ..training.layer_fit import fit_module
@@ -40,25 +42,31 @@ class RecordedLayer:
     path: Path
     facts: Mapping[str, Any]
 
-    def record(self, network: nn.Module, policy: str, data: Data | Mapped) -> None:
+    def record(
+        self, network: nn.Module, policy: str, data: Source, task: Task = CLASSIFICATION
+    ) -> None:
         """Write what the layer of `screening_layer` sees and makes on training images.
 
         Raises CanvasError or OSError where there is nothing to record or to write to.
         """
-        images = data.train[0]
-        conversion = convert(network, torch.zeros(1, *data.shape), policy)
+        images = task.inputs_of(data.first("train", 1)[0])
+        conversion = convert(network, torch.zeros_like(images.tensors[0][:1]), policy)
         targets = map(Target.from_line, conversion.targets.splitlines())
         layer, model = screening_layer(list(targets)), conversion.model
         holders = get_placeholders(model).values()
         layers = {layer.name: next(h for h in holders if h.target == layer)}
-        count = min(IMAGES, len(images), images_within(model, layers, images[:1], MEMORY))
+        most = min(IMAGES, images_within(model, layers, images[:1], MEMORY))
+        parts: list[LayerData] = []
+        count = 0
+        order = data.epoch(BATCH, torch.Generator().manual_seed(0), augment.generator(0))
+        for batch in order.plain(-(-most // BATCH)):
+            some = task.inputs_of(batch)[: most - count]
+            parts.append(record(model, layers, some, torch.float16)[layer.name])
+            count += len(some)
+            if count >= most:
+                break
         if count < LEAST:
             raise CanvasError(f"{count} training images are too few to fit a layer ({LEAST})")
-        order = torch.randperm(len(images), generator=torch.Generator().manual_seed(0))[:count]
-        parts = [
-            record(model, layers, images[at], torch.float16)[layer.name]
-            for at in order.split(BATCH)
-        ]
         tensors = {
             "inputs": torch.cat([part.inputs for part in parts]),
             "outputs": torch.cat([part.outputs for part in parts]),

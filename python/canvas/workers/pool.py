@@ -22,7 +22,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from ..errors import CanvasError
 from .orphans import MARK, kill_marked
@@ -37,6 +37,24 @@ WAITING = ("signals", "epoch")  # after these a child waits for a verdict
 LOST_DATA = "lost_data"  # the images are gone: no fault of the candidate, the search must end
 
 Message = dict[str, Any]
+
+
+class Executor(Protocol):
+    """What runs the jobs of a search: a Pool of children, or the calling process alone."""
+
+    size: int
+
+    def busy(self) -> list[int]: ...
+
+    def has_room(self) -> bool: ...
+
+    def start(self, job: int, words: Message, limit: float, preferred: Any = None) -> Any: ...
+
+    def answer(self, job: int, go: bool) -> None: ...
+
+    def stop(self, job: int) -> float: ...
+
+    def wait(self, seconds: float) -> list[tuple[int, Message]]: ...
 
 
 @dataclass(eq=False)
@@ -301,7 +319,7 @@ class Pool:
             return self._fail(child, "error", "the child closed its output and went on")
         if code >= 0:
             return self._fail(child, "error", f"the child ended with exit code {code}")
-        if -code == signal.SIGBUS and child.images is not None:
+        if -code == signal.SIGBUS and child.images and "folder" in child.images:
             self._check_images(child)
         name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
         hint = " (out of memory?)" if -code == signal.SIGKILL else ""

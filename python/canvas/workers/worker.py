@@ -31,28 +31,37 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..errors import CanvasError, one_line
 from .pool import LOST_DATA
 from .scratch import import_without_blanks
 
 if TYPE_CHECKING:
-    from torch import nn
+    from torch import Tensor, nn
 
-    from ..data import Mapped
+    from ..data import Mapped, Source
     from ..nn.network import Recipe
+    from ..tasks import Task
     from ..training.kept import Kept
     from .layer_test import RecordedLayer
 
 PR_SET_PDEATHSIG = 1
 OUT_OF_MEMORY_SCORE = "500"  # between 0, as the driver, and 1000, before everything else
 LOG_TAIL = 8192
+CLASSIFICATION = "classification"
 SIGNAL_IMAGES = 64  # on which a network is judged before it is trained
 
 Job = dict[str, Any]
 Tell = Callable[..., None]
+
+
+class Answers(Protocol):
+    """Where verdicts are read: a line of JSON at a time, "" where there are no more."""
+
+    def readline(self) -> str: ...
 
 
 def main() -> int:
@@ -97,7 +106,7 @@ def limit_memory(memory: int) -> None:
         pass  # not Linux, or not allowed
 
 
-def serve(job: Job, tell: Tell, answers: TextIO) -> None:
+def serve(job: Job, tell: Tell, answers: Answers) -> None:
     """Do one job; every failure that can still speak becomes a typed `failed`."""
     try:
         for folder in job.get("path", []):
@@ -142,7 +151,7 @@ class LostData(OSError):
     """The images that the driver stored cannot be read any more, or are others."""
 
 
-def accuracy(job: Job, tell: Tell, answers: TextIO) -> None:
+def accuracy(job: Job, tell: Tell, answers: Answers) -> None:
     """Check the kernel, train the network, tell every epoch and obey the verdict; a final tells
     at its end which images of the test split it got right.
     """
@@ -150,16 +159,17 @@ def accuracy(job: Job, tell: Tell, answers: TextIO) -> None:
 
     from ..nn.memory_format import put_in
     from ..nn.network import Recipe, build_network, cost
-    from ..tasks.classification import hits
+    from ..tasks import load_task
+    from ..tasks.evaluate import evaluate, hits_of
     from ..training.train import Epoch, train
 
-    recipe = Recipe.from_json(job["recipe"])
+    recipe, task = Recipe.from_json(job["recipe"]), load_task(job.get("task", CLASSIFICATION))
     splits = ("train", "validation", "test") if job["test"] else ("train", "validation")
-    data = map_images(**job["images"], splits=splits)
+    data = source_of(job, splits)
     if job["pack"] is not None and job["check"]:
         check(job["pack"])
     memory_format = job["memory_format"] or faster_format(
-        recipe, job["pack"], data, job["batch_size"]
+        recipe, job["pack"], data, task, job["batch_size"]
     )
     network = put_in(build_network(recipe, job["pack"]), memory_format)
     macs, params = cost(network, recipe.shape)
@@ -170,7 +180,7 @@ def accuracy(job: Job, tell: Tell, answers: TextIO) -> None:
             tell("stopped")
             return
     if job.get("signals"):
-        tell("signals", **initial_signals(recipe, job["pack"], data, recorded_layer(job)))
+        tell("signals", **initial_signals(recipe, job["pack"], data, task, recorded_layer(job)))
         if not verdict(answers):
             tell("stopped")
             return
@@ -191,20 +201,21 @@ def accuracy(job: Job, tell: Tell, answers: TextIO) -> None:
     until, kept = job.get("until") or job["epochs"], kept_training(job)
     size = job["batch_size"]
     last = bool(job["score_last"])
-    right, unrecorded = None, ""
+    told: Job = {}
     with whole(data):
-        curve = train(network, data, job["epochs"], recipe.seed, size, go_on, until, kept, last)
+        curve = train(
+            network, data, job["epochs"], recipe.seed, size, go_on, until, kept, last, task
+        )
         ended = curve[-1].number + 1 >= until
         if ended and job["test"]:
-            right = hits(network, data.scoring("test")).numpy()
-        if ended and job["pack"] is None and (layer := recorded_layer(job)) is not None:
-            unrecorded = record(layer, network, recipe.policy, data)
-    if not ended:
-        tell("stopped")
-    elif right is not None:
-        tell("done", hits=np.packbits(right).tobytes().hex())  # the first image in the highest bit
-    else:
-        tell("done", unrecorded=unrecorded)
+            right = hits_of(task, network, data.scoring("test"), data.count("test"))
+            if right is None:
+                told["test"] = evaluate(task, network, data.scoring("test"))
+            else:  # the first image in the highest bit
+                told["hits"] = np.packbits(right.numpy()).tobytes().hex()
+        elif ended and job["pack"] is None and (layer := recorded_layer(job)) is not None:
+            told["unrecorded"] = record(layer, network, recipe.policy, data, task)
+    tell("done" if ended else "stopped", **told)
 
 
 def recorded_layer(job: Job) -> RecordedLayer | None:
@@ -219,10 +230,10 @@ def recorded_layer(job: Job) -> RecordedLayer | None:
     return RecordedLayer(Path(job["layer"]), {**facts, "images": job["images"]["seal"]})
 
 
-def record(layer: RecordedLayer, network: nn.Module, policy: str, data: Mapped) -> str:
+def record(layer: RecordedLayer, network: nn.Module, policy: str, data: Source, task: Task) -> str:
     """Record the layer of the unchanged network, or return why it cannot be."""
     try:
-        layer.record(network, policy, data)
+        layer.record(network, policy, data, task)
     except (CanvasError, OSError, RuntimeError) as error:
         return one_line(error)
     return ""
@@ -239,13 +250,15 @@ def kept_training(job: Job) -> Kept | None:
     return Kept(Path(job["kept"]), {**facts, "images": job["images"]["seal"]})
 
 
-def verdict(answers: TextIO) -> bool:
+def verdict(answers: Answers) -> bool:
     """Wait for the driver's word whether to go on; no where the driver is gone."""
     line = answers.readline()
     return bool(line) and bool(json.loads(line)["go"])
 
 
-def faster_format(recipe: Recipe, pack: str | None, data: Mapped, batch_size: int) -> str:
+def faster_format(
+    recipe: Recipe, pack: str | None, data: Source, task: Task, batch_size: int
+) -> str:
     """The memory format in which networks of these words are trained faster; the one that will be
     trained, and the random numbers it takes, are not touched.
     """
@@ -253,15 +266,22 @@ def faster_format(recipe: Recipe, pack: str | None, data: Mapped, batch_size: in
 
     from ..nn.memory_format import faster
     from ..nn.network import build_network
+    from ..tasks.evaluate import loss_of
     from ..training.train import first_batch
 
     with torch.random.fork_rng(devices=[]):
-        images, labels = first_batch(data, recipe.seed, batch_size)
-        return faster(lambda: build_network(recipe, pack), images, labels)
+        batch = first_batch(data, recipe.seed, batch_size)
+        return faster(
+            lambda: build_network(recipe, pack), lambda network: loss_of(task, network, batch)[0]
+        )
 
 
 def initial_signals(
-    recipe: Recipe, pack: str | None, data: Mapped, layer: RecordedLayer | None = None
+    recipe: Recipe,
+    pack: str | None,
+    data: Source,
+    task: Task,
+    layer: RecordedLayer | None = None,
 ) -> Job:
     """What a second network of the same words tells before training, and the error of its kernel
     at `layer`; the one that is trained, and the random numbers it takes, are not touched.
@@ -282,14 +302,30 @@ def initial_signals(
                 example = torch.zeros(1, *recipe.shape)
                 network = convert(network, example, policy=recipe.policy, inplace=True).model
             replaced = [child for child in network.modules() if isinstance(child, Placeholder)]
-            images, labels = first_batch(data, recipe.seed, SIGNAL_IMAGES)
-            signals = measure(network, images, labels, replaced)
+            batch = first_batch(data, recipe.seed, SIGNAL_IMAGES)
+            signals = measure(network, batch, partial(first_loss, task), replaced)
             error = None
             if pack is not None and layer is not None and not signals.broken:
                 error = layer.error(pack, recipe.seed)
             return {**signals.to_json(), "error": error, "missing": ""}
         except Exception as error:
             return {**Signals().to_json(), "error": None, "missing": one_line(error)}
+
+
+def first_loss(task: Task, network: nn.Module, batch: Any) -> Tensor:
+    from ..tasks.evaluate import loss_of
+
+    return loss_of(task, network, batch)[0]
+
+
+def source_of(job: Job, splits: Sequence[str]) -> Source:
+    """What a job trains on: images that the driver stored, or loaders by name."""
+    from ..data.streamed import streamed_by_name
+
+    images = job["images"]
+    if "name" in images:
+        return streamed_by_name(images["name"])
+    return map_images(**images, splits=splits)
 
 
 def map_images(folder: str, seal: str, splits: Sequence[str]) -> Mapped:
@@ -308,7 +344,7 @@ def map_images(folder: str, seal: str, splits: Sequence[str]) -> Mapped:
 
 
 @contextmanager
-def whole(images: Mapped) -> Iterator[None]:
+def whole(images: Source) -> Iterator[None]:
     """Around what reads images: whatever comes of images that were changed is no result, and no
     fault of the network.
     """
@@ -320,10 +356,11 @@ def whole(images: Mapped) -> Iterator[None]:
     check_images(images)
 
 
-def check_images(images: Mapped) -> None:
-    """Raise LostData where the images were changed while they were read."""
+def check_images(images: Source) -> None:
+    """Raise LostData where stored images were changed while they were read."""
     try:
-        images.check_mapped()
+        if hasattr(images, "check_mapped"):
+            images.check_mapped()
     except CanvasError as error:
         raise LostData(str(error)) from error
 
@@ -348,7 +385,7 @@ def time_of_layers(pack: str, targets: str, batch: int) -> Job:
         return {"share": None, "missing": one_line(error)}
 
 
-def compile_engines(job: Job, tell: Tell, answers: TextIO) -> None:
+def compile_engines(job: Job, tell: Tell, answers: Answers) -> None:
     """Make the engines in which a candidate will be timed, and keep them until it is."""
     engines, seconds, processor = make_engines(job, job["pack"], job["engines"])
     kept = sum(other.bytes() for key, other in _engines.items() if key != engines_key(job))
@@ -357,7 +394,7 @@ def compile_engines(job: Job, tell: Tell, answers: TextIO) -> None:
     tell("done", seconds=seconds, processor=processor)
 
 
-def latency(job: Job, tell: Tell, answers: TextIO) -> None:
+def latency(job: Job, tell: Tell, answers: Answers) -> None:
     """Time the candidate with its norms folded, in each engine asked for, beside the unchanged
     network.
     """
@@ -410,6 +447,11 @@ KEPT = 512 << 20  # bytes of parameters of candidates that wait to be timed
 _engines: dict[str, Any] = {}  # Engines by network: those of the unchanged one stay
 
 
+def forget_engines() -> None:
+    """Of networks that may be others by now."""
+    _engines.clear()
+
+
 def engines_key(job: Job, **words: Any) -> str:
     job = {**job, **words}
     return json.dumps([job["recipe"], job["batch"], job["pack"]], sort_keys=True)
@@ -444,7 +486,7 @@ def make_engines(
     )
 
 
-KINDS: dict[str, Callable[[Job, Tell, TextIO], None]] = {
+KINDS: dict[str, Callable[[Job, Tell, Answers], None]] = {
     "accuracy": accuracy,
     "compile": compile_engines,
     "latency": latency,

@@ -1,0 +1,140 @@
+"""What a search is about: a network, its task and its data, by name or as objects.
+
+Whatever has a name is sent to children as that: a model or a task as package.module:name, data as
+a name or as stored images.  An object without a name gets one that this process alone knows
+(imports.py); the search then runs here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import nn
+
+from ..arguments import shown
+from ..data import Data, NamedSource, Streamed, as_data, streamed
+from ..data.readers import READERS, image_options
+from ..data.streamed import streamed_by_name
+from ..errors import CanvasError
+from ..imports import give, is_given, name_of
+from ..nn.convert import copied
+from ..nn.network import Recipe, build_network
+from ..tasks import BUILT_IN, Task, load_task
+from ..tasks.check_task import check_task
+from ..tasks.classification import CLASSIFICATION
+from ..tasks.evaluate import NotFinite, evaluate
+from .child_import import check_child_import
+
+
+@dataclass
+class Subject:
+    """`model`, `task_name`, `data_name`: what jobs call them; `source` is there after `read`."""
+
+    model: str
+    task: Task
+    task_name: str
+    data: Any
+    data_name: str = ""
+    _source: NamedSource | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, model: Any, data: Any, task: Any) -> Subject:
+        """Raises CanvasError for what is no task; other words are checked with the options."""
+        found = load_task(task)
+        name = task if isinstance(task, str) else _task_name(found)
+        return cls(_model_name(model), found, name, data)
+
+    @property
+    def source(self) -> NamedSource:
+        assert self._source is not None
+        return self._source
+
+    @property
+    def given(self) -> str:
+        """What runs in this process alone, in words; "" where children can have it all."""
+        names = {"the model": self.model, "the task": self.task_name, "the data": self.data_name}
+        return " and ".join(what for what, name in names.items() if is_given(name))
+
+    def read(self, options: Mapping[str, Any]) -> None:
+        """Read the data; raises CanvasError for what cannot be used or imported."""
+        for name, what in ((self.model, "model"), (self.task_name, "task")):
+            if not is_given(name) and ":" in name:
+                check_child_import(name, what)
+        if self.task.loss is None or self.task.metric is None:
+            raise CanvasError(
+                f"task '{self.task_name}' has no loss or no metric: a search trains and compares "
+                "networks by them, canvas.fit can do without"
+            )
+        asked = image_options(options)
+        named = isinstance(self.data, str)
+        if named and ":" in self.data and self.data.partition(":")[0] not in READERS:
+            self._loaders(streamed_by_name(self.data), self.data, asked)
+        elif named or isinstance(self.data, Data) or self.task is CLASSIFICATION:
+            if isinstance(self.data, Streamed):
+                self._loaders(self.data, give(self.data, "data"), asked)
+            else:
+                self._source = as_data(self.data, **asked)
+        else:
+            source = self.data if isinstance(self.data, Streamed) else streamed(self.data)
+            self._loaders(source, give(source, "data"), asked)
+
+    def _loaders(self, source: Streamed, name: str, asked: Mapping[str, Any]) -> None:
+        words = [word for word, value in asked.items() if value is not None]
+        if words:
+            raise CanvasError(f"loaders give their examples complete: leave {min(words)} out")
+        self._source, self.data_name = source, name
+
+    def shape_and_classes(self) -> tuple[tuple[int, int, int], int]:
+        """([C, H, W] of an image, number of classes); 0 classes where outputs are no scores of
+        classes.  Raises CanvasError for inputs that are not one image.
+        """
+        source = self.source
+        if isinstance(source, Data):
+            return source.shape, source.classes if self.task is CLASSIFICATION else 0
+        inputs = self.task.inputs_of(source.first("train", 1)[0])
+        if len(inputs.tensors) != 1 or inputs.named or inputs.tensors[0].ndim != 4:
+            shapes = [list(tensor.shape) for tensor in inputs.tensors]
+            raise CanvasError(
+                f"a search takes networks of one image tensor [N, C, H, W], not of {shapes}: "
+                "canvas.fit takes others"
+            )
+        channels, height, width = inputs.tensors[0].shape[1:]
+        return (channels, height, width), 0
+
+    def check(self, recipe: Recipe) -> None:
+        """Raise CanvasError where the task does not go with the unchanged network and the data."""
+        if self.task is CLASSIFICATION and isinstance(self.source, Data):
+            return  # plan_network has seen to that
+        network = build_network(recipe)
+        check_task(network, self.source, self.task, distilled=False)
+        try:
+            evaluate(self.task, network, self.source.scoring("validation"))
+        except NotFinite as error:
+            raise CanvasError(f"the network cannot be trained: {error}") from None
+
+    def recorded_task(self) -> dict[str, Any] | None:
+        """The task as a study keeps it; None for the usual one."""
+        if self.task is CLASSIFICATION:
+            return None
+        return {"name": self.task.name, "metric": self.task.judged_by.to_json()}
+
+
+def _model_name(model: Any) -> str:
+    if isinstance(model, str):
+        return model
+    if isinstance(model, nn.Module):
+        kept = copied(model)
+        return give(lambda: copied(kept), type(model).__name__)
+    if not callable(model):
+        raise CanvasError(
+            f"model is a name, a torch.nn.Module or a callable that returns one, not "
+            f"{shown(model)}"
+        )
+    return name_of(model) or give(model, getattr(model, "__name__", type(model).__name__))
+
+
+def _task_name(task: Task) -> str:
+    """A built-in one's own name; others are objects without a name that could be imported."""
+    return task.name if BUILT_IN.get(task.name) is task else give(task, task.name)
