@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from .nn.placeholder import Placeholder, get_placeholders, replace, sample, seed
     from .nn.tuned import Tuned, tune
     from .reporting.plot import plot_pareto
+    from .runner.ask_tell import AskedStudy, create_study
     from .runner.driver import search
     from .runner.replay import replay
     from .tasks import Task
@@ -53,6 +54,7 @@ __version__ = _core.version()
 register()  # torch.compile(backend="canvas")
 
 __all__ = [
+    "AskedStudy",
     "CanvasError",
     "Compiled",
     "CompiledNetwork",
@@ -66,6 +68,7 @@ __all__ = [
     "compile",
     "compile_program",
     "convert",
+    "create_study",
     "data_from",
     "export",
     "finalize",
@@ -111,6 +114,8 @@ _LAZY = {
     "sample": "nn.placeholder",
     "seed": "nn.placeholder",
     "search": "runner.driver",
+    "AskedStudy": "runner.ask_tell",
+    "create_study": "runner.ask_tell",
     "plot_pareto": "reporting.plot",
     "replay": "runner.replay",
     "train_network": "deploy.trainer",

@@ -46,7 +46,7 @@ from typing import Any
 
 from canvas.data import as_data
 from canvas.nn.network import Recipe, plan_network
-from canvas.runner import driver
+from canvas.runner import driver, subject
 from canvas.workers import pool, stopwatch
 
 HERE = Path(__file__).parent
@@ -82,7 +82,7 @@ def main() -> None:
 def prepare() -> None:
     """The data and the plan of the usual question are found once."""
     images, plan = as_data("digits"), plan_network(USUAL)
-    driver.as_data = lambda name, **requested: (
+    subject.as_data = lambda name, **requested: (
         as_data(name, **requested) if any(requested.values()) else images
     )
     driver.plan_network = lambda recipe, *batch: (

@@ -127,6 +127,7 @@ TABLE = {
         {
             "network": NO_MODULE,
             "data": NO_DATA,
+            "task": [None, 0.5, 3, "segmentations", "", b"regression", Odd()],
             "budget": [None, 0.5, 1, b"macs=0.5x", [], [0.5], Odd()],
             "policy": NO_TEXT + NEVER,
             "draws": NO_WHOLE + NEVER,
@@ -209,6 +210,9 @@ TABLE = {
         {
             "model": [*NO_OPTION, 0.5, 1, None],
             "data": NO_DATA,
+            "task": [0.5, 3, "segmentations", b"regression", Odd()],
+            "train": [0.5, "x", print],
+            "score": [0.5, "x", print],
             "out": NO_PATH,
             "storage": NO_PATH,
             "fresh": NO_SWITCH,
@@ -223,6 +227,22 @@ TABLE = {
                 for name, option in BY_NAME.items()
                 if name not in ("model", "data")
             },
+        },
+    ),
+    "create_study": (
+        {"model": "resnet8", "example_input": IMAGE, "out": "asked"},
+        {
+            "model": [None, 0.5, 3, b"resnet8"],
+            "example_input": [None, 0.5, "x", [1], (1, 2)],
+            "budget": NO_TEXT,
+            "trials": NO_WHOLE + NEVER,
+            "direction": NO_TEXT + NEVER,
+            "unit": NO_TEXT,
+            "metric": NO_TEXT,
+            "seed": NO_WHOLE,
+            "out": NO_PATH + NEVER,
+            "fresh": NO_SWITCH,
+            "say": NO_FUNCTION,
         },
     ),
     "seed": ({}, {"number": NO_WHOLE + NEVER}),
@@ -412,6 +432,6 @@ def test_a_wrong_type_is_said_before_images_are_read(monkeypatch):
     def read(*arguments, **named):
         raise AssertionError("read")
 
-    monkeypatch.setattr("canvas.runner.driver.as_data", read)
+    monkeypatch.setattr("canvas.runner.subject.as_data", read)
     with pytest.raises(CanvasError, match="--epochs takes a whole number"):
         canvas.search("resnet8", load_data("digits", images=100), epochs=0.5)

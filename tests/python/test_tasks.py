@@ -494,6 +494,7 @@ def body_task(**words):
         ({"loss": lambda m, b: m(b[9])}, "the loss of task 'own' failed: IndexError"),
         ({"divergence": lambda a, b: a.mean()}, "for equal outputs, where it must be 0"),
         ({"divergence": lambda a, b: a - b}, "the divergence .* returned a Tensor|one number"),
+        ({"divergence": None}, "has no divergence: canvas.fit needs one"),
         ({"inputs": lambda b: "x"}, "the inputs of a batch are a tensor"),
         ({"inputs": lambda b: (b[0], b[0][:1])}, "the same number of examples"),
         ({"inputs": lambda b: [b[0], 3]}, "hold 3, where only tensors can be"),
@@ -513,7 +514,8 @@ def test_what_a_task_does_wrong_is_one_message_at_once(words, message):
     ("words", "message"),
     [
         ({"loss": 3}, "loss of a task is a function or None, not 3"),
-        ({"divergence": None}, "divergence of a task is a function, not None"),
+        ({"divergence": 3}, "divergence of a task is a function or None, not 3"),
+        ({"inputs": None}, "inputs of a task is a function, not None"),
         ({"name": ""}, "the name of a task is a text"),
         ({"unit": "a\nb"}, "the unit of a metric is a text"),
         ({"higher_is_better": "no"}, "higher_is_better of a metric is True or False"),

@@ -52,8 +52,11 @@ from .trials import Trials, add_controls
 )
 def search(
     model: str | nn.Module | Callable[..., nn.Module],
-    data: Any,
+    data: Any = None,
     *,
+    train: str | Callable[..., Any] | None = None,
+    score: str | Callable[..., Any] | None = None,
+    example_input: Any = None,
     task: Task | str | None = "classification",
     budget: str | None = None,
     trials: int = 40,
@@ -79,7 +82,13 @@ def search(
     `folder:PATH`, a torch Dataset or DataLoader, a tuple (train, test) or (train, validation,
     test) of them, or a `canvas.data.Data`; for a `task` other than classification also iterables
     of batches, or `package.module:callable` that returns them.  `task` is a `canvas.Task`, or its
-    name as in canvas.fit.  What cannot be imported by name runs in this process, one candidate at
+    name as in canvas.fit.
+
+    A loop of your own: `train(model, context)` is a generator that yields after each epoch
+    (`context` has device, seed, epochs, folder, and `report(value)`), `score(model)` returns the
+    metric, whose unit and direction are those of `task`; `example_input` is a tensor [N, C, H, W].
+
+    What cannot be imported by name runs in this process, one candidate at
     a time.  `budget` limits the replaced
     layers (default `macs=0.5x`).  `time_limit` is in seconds, or a text such as "10m", for the
     whole search.  `out` is the folder of the study (default canvas-runs/MODEL-DATA); the same call
@@ -96,7 +105,15 @@ def search(
     children are gone.
     """
     begun = time.monotonic()
-    subject = Subject.of(model, data, task or CLASSIFICATION)
+    subject = Subject.of(
+        model,
+        data,
+        CLASSIFICATION if task is None else task,
+        {"train": train, "score": score},
+        example_input,
+    )
+    if subject.loop:  # nothing here has a batch on which networks could be tested before
+        others = {"pretests": "no", "finalists": 0, **others}
     given = {
         "model": subject.model,
         "data": data if isinstance(data, str) else type(data).__name__,
@@ -134,7 +151,7 @@ def search(
         (say or say_to_stderr)("stopped before the search began: the same command starts it")
         raise
     with study:
-        run = Run(study, options, recipe, plan, begun, display, callbacks)
+        run = Run(study, options, recipe, plan, begun, display, callbacks, loop=subject.loop)
         return run_search(run, subject)
 
 

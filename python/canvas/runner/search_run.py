@@ -23,6 +23,7 @@ from .compiled_engines import CompiledEngines
 
 Callback = Callable[[Study, Candidate], None]
 
+LOOPS = "loops"  # in the folder of a study, a folder for each training by a loop of the user's
 WRAP_UP = 4.0  # seconds kept for the table, or for a new child that imports torch
 TIMING_SLACK = 5  # times the seconds of the unchanged network: finds may be slower
 COMPILING = 25.0  # seconds kept for torch.compile of one network, its headers included
@@ -53,7 +54,8 @@ class Run:
     not; `timed`: the stage of latency is over; `compiled`: engines compiled before it;
     `timing_failures`: {(what failed, reason): names of networks}; `skipped_stages`: stages that
     the time limit prevented; `data`: where jobs find their
-    examples, the folder of stored images or the name of loaders, and a seal.
+    examples, the folder of stored images or the name of loaders, and a seal; `loop`: the
+    names of a loop of the user's and of its score.
     """
 
     study: Study
@@ -64,6 +66,7 @@ class Run:
     display: Display
     callbacks: Sequence[Callback] = ()
     data: dict[str, Any] = field(default_factory=dict)
+    loop: dict[str, str] = field(default_factory=dict)
     ended: str = ""
     timed: bool = False
     compiled: CompiledEngines = field(default_factory=CompiledEngines)
@@ -89,8 +92,10 @@ class Run:
 
     def training(self, candidate: Candidate, epochs: int, **words: Any) -> dict[str, Any]:
         """The job of training `candidate`."""
+        own = {"own": self._loop(candidate, words.get("seed"))} if self.loop else {}
         return {
             **self.job("accuracy", candidate, words.pop("seed", None)),
+            **own,
             "check": candidate.kind != "baseline",
             "images": self.data,
             "epochs": epochs,
@@ -100,6 +105,11 @@ class Run:
             "score_last": False,
             **words,
         }
+
+    def _loop(self, candidate: Candidate, seed: int | None) -> dict[str, Any]:
+        """The user's loop, with a folder of this training."""
+        name = f"{candidate.name}-{self.options['seed'] if seed is None else seed}"
+        return {**self.loop, "folder": str(self.study.folder.resolve() / LOOPS / name)}
 
     def memory_format(self, candidate: Candidate) -> str:
         """The memory format in which `candidate` is trained; "": the child chooses."""

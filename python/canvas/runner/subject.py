@@ -11,14 +11,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from ..arguments import shown
 from ..data import Data, NamedSource, Streamed, as_data, streamed
 from ..data.readers import READERS, image_options
 from ..data.streamed import streamed_by_name
 from ..errors import CanvasError
-from ..imports import give, is_given, name_of
+from ..imports import find_by_name, give, is_given, name_of
 from ..nn.convert import copied
 from ..nn.network import Recipe, build_network
 from ..tasks import BUILT_IN, Task, load_task
@@ -37,14 +38,20 @@ class Subject:
     task_name: str
     data: Any
     data_name: str = ""
+    loop: dict[str, str] = field(default_factory=dict)  # names of `train` and `score`
+    example: Any = None
     _source: NamedSource | None = field(default=None, repr=False)
 
     @classmethod
-    def of(cls, model: Any, data: Any, task: Any) -> Subject:
-        """Raises CanvasError for what is no task; other words are checked with the options."""
+    def of(
+        cls, model: Any, data: Any, task: Any, loop: Mapping[str, Any], example: Any = None
+    ) -> Subject:
+        """Raises CanvasError for what is no task or no loop; other words are checked with the
+        options.
+        """
         found = load_task(task)
         name = task if isinstance(task, str) else _task_name(found)
-        return cls(_model_name(model), found, name, data)
+        return cls(_model_name(model), found, name, data, "", _loop_names(loop), example)
 
     @property
     def source(self) -> NamedSource:
@@ -55,13 +62,20 @@ class Subject:
     def given(self) -> str:
         """What runs in this process alone, in words; "" where children can have it all."""
         names = {"the model": self.model, "the task": self.task_name, "the data": self.data_name}
+        names |= {f"the {name} function": value for name, value in self.loop.items()}
         return " and ".join(what for what, name in names.items() if is_given(name))
 
     def read(self, options: Mapping[str, Any]) -> None:
         """Read the data; raises CanvasError for what cannot be used or imported."""
-        for name, what in ((self.model, "model"), (self.task_name, "task")):
+        importable = {"model": self.model, "task": self.task_name, **self.loop}
+        for what, name in importable.items():
             if not is_given(name) and ":" in name:
                 check_child_import(name, what)
+        if self.loop:
+            self._read_example(options)
+            return
+        if self.data is None:
+            raise CanvasError("a search needs data, or train and score: a loop of your own")
         if self.task.loss is None or self.task.metric is None:
             raise CanvasError(
                 f"task '{self.task_name}' has no loss or no metric: a search trains and compares "
@@ -80,6 +94,25 @@ class Subject:
             source = self.data if isinstance(self.data, Streamed) else streamed(self.data)
             self._loaders(source, give(source, "data"), asked)
 
+    def _read_example(self, options: Mapping[str, Any]) -> None:
+        """What stands for the data where a loop of the user's has its own."""
+        if self.data is not None:
+            raise CanvasError(
+                "a loop of yours has its own data: leave data out, or train and score"
+            )
+        if not isinstance(self.example, Tensor) or self.example.ndim != 4:
+            raise CanvasError(
+                "with train and score a search needs example_input=, a tensor [N, C, H, W] as the "
+                f"network takes it, not {shown(self.example)}"
+            )
+        if options["finalists"]:
+            raise CanvasError(
+                "a loop of yours has no test split, on which finals are scored: give finalists=0"
+            )
+        names = f"{self.loop['train']} {self.loop['score']}"
+        batches = [(torch.zeros_like(self.example), torch.zeros(len(self.example)))]
+        self._source = Streamed(batches, batches, batches, f"loop {names}")
+
     def _loaders(self, source: Streamed, name: str, asked: Mapping[str, Any]) -> None:
         words = [word for word, value in asked.items() if value is not None]
         if words:
@@ -91,6 +124,9 @@ class Subject:
         classes.  Raises CanvasError for inputs that are not one image.
         """
         source = self.source
+        if self.loop:
+            channels, height, width = self.example.shape[1:]
+            return (channels, height, width), 0
         if isinstance(source, Data):
             return source.shape, source.classes if self.task is CLASSIFICATION else 0
         inputs = self.task.inputs_of(source.first("train", 1)[0])
@@ -105,7 +141,7 @@ class Subject:
 
     def check(self, recipe: Recipe) -> None:
         """Raise CanvasError where the task does not go with the unchanged network and the data."""
-        if self.task is CLASSIFICATION and isinstance(self.source, Data):
+        if self.loop or (self.task is CLASSIFICATION and isinstance(self.source, Data)):
             return  # plan_network has seen to that
         network = build_network(recipe)
         check_task(network, self.source, self.task, distilled=False)
@@ -119,6 +155,22 @@ class Subject:
         if self.task is CLASSIFICATION:
             return None
         return {"name": self.task.name, "metric": self.task.judged_by.to_json()}
+
+
+def _loop_names(loop: Mapping[str, Any]) -> dict[str, str]:
+    """Names of the functions of a loop; {} where there is none."""
+    given = {name: value for name, value in loop.items() if value is not None}
+    if not given:
+        return {}
+    if missing := [name for name in loop if name not in given]:
+        raise CanvasError(f"a loop of yours needs train and score: {missing[0]} is missing")
+    names = {}
+    for what, value in given.items():
+        if not isinstance(value, str) and not callable(value):
+            raise CanvasError(f"{what} is a function, not {shown(value)}")
+        names[what] = value if isinstance(value, str) else name_of(value) or give(value, what)
+        find_by_name(names[what], what)
+    return names
 
 
 def _model_name(model: Any) -> str:

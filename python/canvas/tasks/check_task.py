@@ -40,9 +40,7 @@ def check_task(network: nn.Module, source: Source, task: Task, distilled: bool =
     if not distilled:
         return
     what = f"the divergence of task '{task.name}'"
-    for distance in (task.divergence, task.distillation):
-        if distance is None:
-            continue
+    for distance in dict.fromkeys((task.divergence, task.distillation or task.divergence)):
         value = divergence_of(task.name, distance, call.outputs, call.outputs)
         _check_scalar(value, what)
         if abs(value.item()) > SAME:

@@ -146,8 +146,10 @@ def hits_of(task: Task, model: nn.Module, batches: Iterable[Any], count: int) ->
     return found.cpu().bool()
 
 
-def divergence_of(name: str, divergence: Divergence, outputs: Any, teacher: Any) -> Tensor:
-    """A scalar; raises CanvasError where the user's function fails."""
+def divergence_of(name: str, divergence: Divergence | None, outputs: Any, teacher: Any) -> Tensor:
+    """A scalar; raises CanvasError where there is no divergence or the user's function fails."""
+    if divergence is None:
+        raise CanvasError(f"task '{name}' has no divergence: canvas.fit needs one")
     what = f"the divergence of task '{name}'"
     with failing_as(what):
         value = divergence(outputs, teacher)

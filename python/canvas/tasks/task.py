@@ -40,7 +40,7 @@ class Task:
     distillation alone.  `metric(model, batches)` judges a network, in evaluation mode and without
     gradients, on an iterable of batches, and returns a number; None judges by nothing.
     `divergence(outputs, teacher_outputs)` is a scalar tensor, at least 0 and 0 for equal outputs:
-    it scores what is fitted, and distillation minimises it.
+    it scores what is fitted, and distillation minimises it; a search does without.
 
     `higher_is_better`: which way the metric goes.  `unit`: "points" for shares from 0 to 1, which
     are shown in percent, else the unit of the metric, or "".  `name` stands in a study.
@@ -54,7 +54,7 @@ class Task:
 
     loss: Loss | None
     metric: Score | None
-    divergence: Divergence
+    divergence: Divergence | None = None
     higher_is_better: bool = True
     unit: str = POINTS
     name: str = "own"
@@ -65,15 +65,12 @@ class Task:
     hits: Callable[[nn.Module, Iterable[Any]], Tensor] | None = None
 
     def __post_init__(self) -> None:
-        for what in ("loss", "metric", "distillation", "hits"):
+        for what in ("loss", "metric", "divergence", "distillation", "hits"):
             value = getattr(self, what)
             if value is not None and not callable(value):
                 raise CanvasError(f"{what} of a task is a function or None, not {shown(value)}")
-        for what in ("divergence", "inputs"):
-            if not callable(getattr(self, what)):
-                raise CanvasError(
-                    f"{what} of a task is a function, not {shown(getattr(self, what))}"
-                )
+        if not callable(self.inputs):
+            raise CanvasError(f"inputs of a task is a function, not {shown(self.inputs)}")
         if not isinstance(self.name, str) or not self.name.strip():
             raise CanvasError(f"the name of a task is a text, not {shown(self.name)}")
         if not isinstance(self.metric_name, str):

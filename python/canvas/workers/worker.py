@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from ..nn.network import Recipe
     from ..tasks import Task
     from ..training.kept import Kept
+    from ..training.train import Epoch
     from .layer_test import RecordedLayer
 
 PR_SET_PDEATHSIG = 1
@@ -155,13 +156,16 @@ def accuracy(job: Job, tell: Tell, answers: Answers) -> None:
     """Check the kernel, train the network, tell every epoch and obey the verdict; a final tells
     at its end which images of the test split it got right.
     """
+    if job.get("own"):
+        own_loop(job, tell, answers)
+        return
     import numpy as np
 
     from ..nn.memory_format import put_in
     from ..nn.network import Recipe, build_network, cost
     from ..tasks import load_task
     from ..tasks.evaluate import evaluate, hits_of
-    from ..training.train import Epoch, train
+    from ..training.train import train
 
     recipe, task = Recipe.from_json(job["recipe"]), load_task(job.get("task", CLASSIFICATION))
     splits = ("train", "validation", "test") if job["test"] else ("train", "validation")
@@ -184,19 +188,11 @@ def accuracy(job: Job, tell: Tell, answers: Answers) -> None:
         if not verdict(answers):
             tell("stopped")
             return
-    start, used = time.monotonic(), time.process_time()
+    ended_epoch = teller(tell, answers)
 
     def go_on(epoch: Epoch) -> bool:
         check_images(data)
-        tell(
-            "epoch",
-            number=epoch.number,
-            accuracy=None if math.isnan(epoch.accuracy) else epoch.accuracy,
-            loss=epoch.loss,
-            seconds=time.monotonic() - start,
-            processor=time.process_time() - used,
-        )
-        return verdict(answers)
+        return ended_epoch(epoch)
 
     until, kept = job.get("until") or job["epochs"], kept_training(job)
     size = job["batch_size"]
@@ -216,6 +212,51 @@ def accuracy(job: Job, tell: Tell, answers: Answers) -> None:
         elif ended and job["pack"] is None and (layer := recorded_layer(job)) is not None:
             told["unrecorded"] = record(layer, network, recipe.policy, data, task)
     tell("done" if ended else "stopped", **told)
+
+
+def teller(tell: Tell, answers: Answers) -> Callable[[Epoch], bool]:
+    """A function that tells an epoch, with the time since now, and waits for the verdict."""
+    start, used = time.monotonic(), time.process_time()
+
+    def ended(epoch: Epoch) -> bool:
+        tell(
+            "epoch",
+            number=epoch.number,
+            accuracy=None if math.isnan(epoch.accuracy) else epoch.accuracy,
+            loss=epoch.loss,
+            seconds=time.monotonic() - start,
+            processor=time.process_time() - used,
+        )
+        return verdict(answers)
+
+    return ended
+
+
+def own_loop(job: Job, tell: Tell, answers: Answers) -> None:
+    """The same by a loop of the user's (own_loop.py); it has no test split."""
+    from ..nn.network import Recipe, build_network, cost
+    from ..tasks import load_task
+    from .own_loop import epochs_of
+
+    recipe, task = Recipe.from_json(job["recipe"]), load_task(job["task"])
+    if job["pack"] is not None and job["check"]:
+        check(job["pack"])
+    network = build_network(recipe, job["pack"])
+    macs, params = cost(network, recipe.shape)
+    tell("built", macs=macs, params=params, memory_format="contiguous")
+    if job.get("layers"):
+        tell("layers", **time_of_layers(job["pack"], **job["layers"]))
+        if not verdict(answers):
+            tell("stopped")
+            return
+    until, ended = job.get("until") or job["epochs"], teller(tell, answers)
+    for epoch in epochs_of(network, task, job["own"], recipe.seed, job["epochs"]):
+        if not ended(epoch):
+            tell("stopped")
+            return
+        if epoch.number + 1 == until:
+            break
+    tell("done")
 
 
 def recorded_layer(job: Job) -> RecordedLayer | None:
