@@ -1,6 +1,6 @@
 """How far a network is from its teacher, and the loss of distillation.
 
-What the distance is, the task says: for a classification the Kullback-Leibler divergence.
+The distance is that of the task: for a classification the Kullback-Leibler divergence.
 """
 
 from __future__ import annotations

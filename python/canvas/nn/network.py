@@ -75,7 +75,7 @@ def plan_network(recipe: Recipe, batch: int = 1) -> Plan:
 
 def record_of(recipe: Recipe) -> str:
     """What the unchanged network does at its first step; raises CanvasError where it cannot be
-    trained.  Of one that gives no scores of classes, what it answers.
+    trained.  Of one that gives no scores of classes, its outputs.
     """
     if not recipe.classes:
         noise = torch.randn(2, *recipe.shape, generator=torch.Generator().manual_seed(0))

@@ -18,12 +18,11 @@ from typing import Any
 from ..nn.latency import ROUNDS, SAMPLE
 from ..nn.network import Plan, Recipe
 from ..reporting.progress import Display
-from ..study import Candidate, Study
+from ..study import LOOPS, Candidate, Study
 from .compiled_engines import CompiledEngines
 
 Callback = Callable[[Study, Candidate], None]
 
-LOOPS = "loops"  # in the folder of a study, a folder for each training by a loop of the user's
 WRAP_UP = 4.0  # seconds kept for the table, or for a new child that imports torch
 TIMING_SLACK = 5  # times the seconds of the unchanged network: finds may be slower
 COMPILING = 25.0  # seconds kept for torch.compile of one network, its headers included

@@ -6,6 +6,7 @@ No link is followed, and nothing is removed that a search or a fit does not writ
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -21,6 +22,7 @@ IMAGE_FILES = (  # data/stored.py writes them
     *(f"{part}_{kind}.npy" for part in SPLITS for kind in ("images", "labels")),
     "facts.json",
 )
+LOOPS = "loops"  # a folder for each training by a loop of the user's
 WEIGHTS = "weights"  # the folder of what a fit keeps, each file named by its sha256
 TEACHER = "teacher.safetensors"  # the training of a fit's own teacher
 FIND_FILES = ("kernel.txt", "kernel.py", "pack.txt")
@@ -49,12 +51,20 @@ def remove_outputs(folder: Path, finds: Sequence[str]) -> None:
     remove_kept(folder, finds)
     remove_files(folder / IMAGES, IMAGE_FILES)
     remove_weights(folder)
+    remove_loops(folder)
     remove_files(folder, (TEACHER, LAYER, "pareto.csv", FILE, f"{FILE}-wal", f"{FILE}-shm"))
 
 
 def weights_file(folder: Path, digest: str) -> Path:
     """Where a fit keeps the weights with this sha256."""
     return folder / WEIGHTS / f"{digest}.safetensors"
+
+
+def remove_loops(folder: Path) -> None:
+    """Remove the folders that loops of the user's had for checkpoints of this study."""
+    place = folder / LOOPS
+    if place.is_dir() and not place.is_symlink():
+        shutil.rmtree(place, ignore_errors=True)
 
 
 def remove_weights(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Whether a task, its data and a network go together, asked before anything is trained."""
+"""Whether a task, its data and a network go together: a check before anything is trained."""
 
 from __future__ import annotations
 

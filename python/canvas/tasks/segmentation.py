@@ -61,7 +61,7 @@ def loss(model: nn.Module, batch: Any) -> Tensor:
 
 def mean_iou(model: nn.Module, batches: Iterable[Any]) -> float:
     """Intersection over union of each class over all pixels, the mean of the classes that occur in
-    targets or answers; 0..1.  Raises NotFinite.
+    targets or outputs; 0..1.  Raises NotFinite.
     """
     device = device_of(model)
     table = torch.zeros(0, 0, dtype=torch.int64)  # [target, answer]
