@@ -113,6 +113,18 @@ def test_where_little_is_left_to_chance_the_error_is_not_too_small(points):
     assert 0.025 < max(shown) <= MOST
 
 
+@pytest.mark.parametrize("seeds", [2, 3, 5])
+def test_metrics_of_seeds_alone_claim_no_more_than_they_may(seeds):
+    """Values that differ by the chance of seeds alone, of any size."""
+    values = np.random.default_rng(3).normal(30, 4, (20_000, 2, seeds))
+    shown = compare_values(values[:, 0], values[:, 1]).is_shown.mean()
+    assert 0.04 < shown < 0.06
+    better = compare_values(values[:, 0] + 40, values[:, 1]).is_shown.mean()
+    assert better > 0.9 or seeds == 2
+    alone = compare_values(values[0, 0, :1], values[0, 1, :1])
+    assert not alone.is_shown and alone.least == np.inf
+
+
 def test_images_of_one_thing_must_be_named_as_such():
     finals = hits(np.random.default_rng(7), WORLDS, 2, 0.0, taste=1.5, chance=0.1)
     alone = range(SCANS * PLACEMENTS)
