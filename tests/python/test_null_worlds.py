@@ -19,7 +19,7 @@ import pytest
 import scipy.stats
 from made_study import row
 
-from canvas.reporting.claims import by_group, compare, read_hits
+from canvas.reporting.claims import by_group, compare, compare_values, read_hits
 from canvas.reporting.front import chosen_finds
 from canvas.reporting.verdict import Evidence, conclusion
 from canvas.study import Final
