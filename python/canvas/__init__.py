@@ -32,7 +32,7 @@ from .nn.pack import KernelPack, load, save
 from .operators import operator_program
 
 if TYPE_CHECKING:
-    from .data import data_from, load_data
+    from .data import data_from, load_data, stream
     from .deploy.export import export
     from .deploy.trainer import train_network
     from .fitting.fit import Fit, fit
@@ -87,6 +87,7 @@ __all__ = [
     "save",
     "search",
     "seed",
+    "stream",
     "train_network",
     "tune",
 ]
@@ -106,6 +107,7 @@ _LAZY = {
     "fit": "fitting.fit",
     "fold": "nn.fold",
     "load_data": "data",
+    "stream": "data",
     "load_weights": "training.weights_file",
     "Placeholder": "nn.placeholder",
     "get_placeholders": "nn.placeholder",

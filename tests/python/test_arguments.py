@@ -245,6 +245,15 @@ TABLE = {
             "say": NO_FUNCTION,
         },
     ),
+    "stream": (
+        {"train": IMAGES},
+        {
+            "train": [None, 0.5, "x", 3, IMAGE, Odd(), iter([])],
+            "validation": [0.5, "x", 3, Odd()],
+            "test": [0.5, "x", 3, Odd()],
+            "name": NO_TEXT + NEVER,
+        },
+    ),
     "seed": ({}, {"number": NO_WHOLE + NEVER}),
     "train_network": (
         {"what": "baseline"},

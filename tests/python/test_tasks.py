@@ -584,3 +584,52 @@ def test_kill_and_resume_of_a_streamed_fit(tmp_path):
     assert torch.equal(alone.best().network(x), again.best().network(x))
     assert alone.report.conclusion == again.report.conclusion
     assert os.path.exists(tmp_path / "pareto.csv")
+
+
+# ---- classifications that stream ----------------------------------------------------------------
+
+
+def classes_of(count, seed):
+    x = images(count, seed)
+    return TensorDataset(x, (x.mean(dim=(1, 2, 3)) > 0).long())
+
+
+def test_a_streamed_classification_is_fitted_as_one_in_memory(tmp_path):
+    data = (classes_of(192, 1), classes_of(96, 2), classes_of(96, 3))
+    network = trained(BUILT_IN["classification"], Body(pooled(2)), whole(data[0]), 60)
+    asked = {**ASKED, "latency": "none", "say": lambda _: None, "draws": 0}
+    streamed_ = canvas.fit(network, canvas.stream(*data), **asked, out=tmp_path)
+    kept = canvas.fit(network, data, **asked)
+    assert streamed_.teacher.validation == kept.teacher.validation
+    assert torch.equal(streamed_.teacher.hits, kept.teacher.hits)
+    assert "accuracy" in str(streamed_) and streamed_.best().hits.shape == (3, 96)
+    with Study.read(tmp_path) as study:
+        assert study.task() == "classification" and len(study.test_groups()) == 96
+
+
+@pytest.mark.parametrize(
+    ("batch", "words"),
+    [
+        ((torch.zeros(4, 1, 8, 8), torch.tensor([0, 1, 5, 1])), "the loss .* failed: IndexError"),
+        ((torch.zeros(4, 1, 8, 8), torch.zeros(4, 2)), "failed: "),
+        (torch.zeros(4, 1, 8, 8), "for this task"),
+        ({"x": torch.zeros(4, 1, 8, 8)}, "for this task, not a dict"),
+    ],
+)
+def test_a_streamed_classification_with_other_batches(batch, words):
+    with pytest.raises(canvas.CanvasError, match=words):
+        canvas.fit(
+            Body(pooled(2)).eval(), canvas.stream([batch], [batch], [batch]), **ASKED,
+            latency="none", say=lambda _: None,
+        )  # fmt: skip
+
+
+def test_a_search_of_a_streamed_classification_knows_its_classes(tmp_path):
+    data = canvas.stream(classes_of(96, 1), classes_of(48, 2), classes_of(48, 3))
+    report = canvas.search(
+        "resnet8", data, width=4, budget="macs=0.5x", trials=1, epochs=1, finalists=0,
+        compile="no", latency="torch", out=tmp_path, say=lambda _: None,
+    )  # fmt: skip
+    assert report.chosen and "accuracy" in str(report)
+    with pytest.raises(canvas.CanvasError, match="give validation, too"):
+        canvas.stream(classes_of(4, 1), test=classes_of(4, 1))

@@ -3,7 +3,7 @@
 from .batches import NamedSource, Source
 from .readers import DATA_HELP, READERS, SPLITS, Data, as_data, data_from, load_data, load_images
 from .stored import Mapped
-from .streamed import Streamed, streamed
+from .streamed import Streamed, stream, streamed
 
 __all__ = [
     "DATA_HELP",
@@ -18,5 +18,6 @@ __all__ = [
     "data_from",
     "load_data",
     "load_images",
+    "stream",
     "streamed",
 ]

@@ -156,7 +156,7 @@ def check_memory(count: int, shape: tuple[int, int, int]) -> None:
         raise CanvasError(
             f"{count} images of {shape[1]}x{shape[2]} would take {needed / 1e9:.1f} GB, more than "
             f"half of this machine's memory ({half / 1e9:.1f} GB): take fewer with --images or "
-            "smaller ones with --image-size"
+            "smaller ones with --image-size, or stream them from a Dataset (canvas.stream)"
         )
 
 

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset
 
-from ..arguments import shown
+from ..arguments import TEXT, checked, shown
 from ..errors import CanvasError, one_line
 from ..imports import find_by_name
 from ..inputs import tensors_of
@@ -75,6 +75,23 @@ class Streamed:
             batches += 1
         digest.update(f"{examples}\n".encode())
         self.counts[split], self.batches[split] = examples, batches
+
+    def classes(self) -> int:
+        """One more than the largest class number in the validation split; raises CanvasError where
+        the batches are not (inputs, class numbers).
+        """
+        most = -1
+        for batch in self.scoring("validation"):
+            labels = batch[1] if isinstance(batch, (tuple, list)) and len(batch) == 2 else None
+            if not isinstance(labels, Tensor) or labels.is_floating_point() or labels.ndim != 1:
+                raise CanvasError(
+                    "a batch of a classification is (inputs, class numbers [N]): give a "
+                    "canvas.Task for other batches"
+                )
+            if int(labels.min()) < 0:
+                raise CanvasError(f"a label is {int(labels.min())}: class numbers begin with 0")
+            most = max(most, int(labels.max()))
+        return most + 1
 
     # ---- as a source of batches -----------------------------------------------------------------
 
@@ -179,6 +196,21 @@ def streamed(value: Any, name: str = "own", tested: bool = True) -> Streamed:
         parts.append(parts[1])
     train, validation, test = parts if len(parts) == 3 else _cut(parts)
     return Streamed(train, validation, test, name)
+
+
+@checked(name=TEXT)
+def stream(train: Any, validation: Any = None, test: Any = None, *, name: str = "own") -> Streamed:
+    """Examples that stay where your loaders have them: each is iterated anew in every pass.
+
+    Each split is a torch Dataset, a DataLoader, or an iterable of batches that begins anew; a
+    Dataset alone is cut.  For tasks other than classification data are always taken like this;
+    `stream` is for classifications whose images do not fit into memory, or whose loader augments
+    them.  Raises CanvasError with one message for what is no loader.
+    """
+    parts = [train, *(part for part in (validation, test) if part is not None)]
+    if test is not None and validation is None:
+        raise CanvasError("give validation, too, where there is a test split")
+    return streamed(tuple(parts), name)
 
 
 def streamed_by_name(name: str, tested: bool = True) -> Streamed:

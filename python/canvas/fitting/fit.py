@@ -164,10 +164,11 @@ def fit(
 ) -> Fit:
     """Replace convolutions of a trained network by faster operators, a choice for each layer.
 
-    `network`: trained; it stays as it is.  `data`: for a classification as in canvas.search; for
-    other tasks (train, validation, test), each a torch Dataset, a DataLoader or an iterable that
-    gives its batches anew, or a Dataset from which the others are cut.  `task`: a canvas.Task, or
-    "classification", "segmentation", "regression", "multi-label" or "unlabelled".
+    `network`: trained; it stays as it is.  `data`: for a classification as in canvas.search, or
+    canvas.stream(...); for other tasks (train, validation, test), each a torch Dataset, a
+    DataLoader or an iterable that gives its batches anew, or a Dataset from which the others are
+    cut.  `task`: a canvas.Task, or "classification", "segmentation", "regression", "multi-label"
+    or "unlabelled".
     `budget`: one or several of "latency=0.6x" (a share of the whole network's native time),
     "macs=0.3x" and "params=0.5x" (a share of the layers replaced); each gets candidates of its
     own.  `policy`: which convolutions, as in canvas.convert.  `draws`: kernels that are screened;
@@ -216,10 +217,10 @@ def source_of(data: Any, task: Task, name: str = "own") -> NamedSource:
     """The data of a fit: of a classification in memory, of other tasks as their loaders give
     them, and by name as they are.  Raises CanvasError with one message.
     """
-    if isinstance(data, (str, Data)) or task is CLASSIFICATION:
-        return as_data(data)
     if isinstance(data, Streamed):
         return data
+    if isinstance(data, (str, Data)) or task is CLASSIFICATION:
+        return as_data(data)
     return streamed(data, name, tested=task.metric is not None)
 
 

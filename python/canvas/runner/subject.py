@@ -137,7 +137,10 @@ class Subject:
                 "canvas.fit takes others"
             )
         channels, height, width = inputs.tensors[0].shape[1:]
-        return (channels, height, width), 0
+        classes = 0
+        if self.task is CLASSIFICATION and isinstance(source, Streamed):
+            classes = source.classes()
+        return (channels, height, width), classes
 
     def check(self, recipe: Recipe) -> None:
         """Raise CanvasError where the task does not go with the unchanged network and the data."""

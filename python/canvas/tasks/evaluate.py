@@ -32,8 +32,14 @@ def device_of(model: nn.Module) -> torch.device:
     return next((weight.device for weight in model.parameters()), torch.device("cpu"))
 
 
-def to_device(batch: Any, device: torch.device) -> tuple[Any, Any]:
+def to_device(batch: Any, device: torch.device) -> tuple[Tensor, Tensor]:
     """(inputs, targets) of a batch on a device; raises CanvasError for a batch of another form."""
+    inputs, targets = pair_of(batch)
+    return inputs.to(device), targets.to(device)
+
+
+def pair_of(batch: Any) -> tuple[Tensor, Tensor]:
+    """(inputs, targets) of a batch; raises CanvasError for a batch of another form."""
     if not isinstance(batch, (tuple, list)) or len(batch) != 2:
         raise CanvasError(
             f"a batch is (inputs, targets) for this task, not {shown(batch)}: give a canvas.Task "
@@ -43,7 +49,7 @@ def to_device(batch: Any, device: torch.device) -> tuple[Any, Any]:
         if not isinstance(value, Tensor):
             raise CanvasError(f"the {what} of a batch are a tensor for this task, not "
                               f"{shown(value)}")  # fmt: skip
-    return batch[0].to(device), batch[1].to(device)
+    return batch[0], batch[1]
 
 
 @dataclass

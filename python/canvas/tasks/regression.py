@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..errors import CanvasError
-from .evaluate import NotFinite, device_of, to_device
+from .evaluate import NotFinite, device_of, pair_of, to_device
 from .task import Task
 
 LEAST_VARIANCE = 1e-12
@@ -42,7 +42,7 @@ def rmse(model: nn.Module, batches: Iterable[Any]) -> float:
     """The root of the mean squared error, in the unit of the targets.  Raises NotFinite."""
     device = device_of(model)
     total, count = 0.0, 0
-    for inputs, wanted in batches:
+    for inputs, wanted in map(pair_of, batches):
         ours, theirs = _pair(model(inputs.to(device)).cpu(), wanted)
         total += float((ours.double() - theirs.double()).square().sum())
         count += ours.numel()

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from ..errors import CanvasError
 from .classification import TEMPERATURE
-from .evaluate import NotFinite, device_of, to_device
+from .evaluate import NotFinite, device_of, pair_of, to_device
 from .task import Task
 
 IGNORED = 255
@@ -65,7 +65,7 @@ def mean_iou(model: nn.Module, batches: Iterable[Any]) -> float:
     """
     device = device_of(model)
     table = torch.zeros(0, 0, dtype=torch.int64)  # [target, answer]
-    for images, masks in batches:
+    for images, masks in map(pair_of, batches):
         scores = scores_of(model(images.to(device))).cpu()
         if not torch.isfinite(scores).all():
             raise NotFinite("outputs for some images are not finite")
