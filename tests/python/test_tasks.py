@@ -7,6 +7,7 @@ import math
 import os
 import random
 import re
+import time
 
 import numpy as np
 import pytest
@@ -405,6 +406,29 @@ def test_a_dataset_is_cut_and_loaders_are_taken_as_they_are():
     loader = DataLoader(TensorDataset(x, x), batch_size=7)
     assert Streamed(loader, loader, loader).steps(64) == 15
     assert len(Streamed(loader, loader, loader).first("train", 10)) == 2
+
+
+class Slow:
+    """A loader that takes longer than a step."""
+
+    def __init__(self, batches):
+        self.batches = batches
+
+    def __iter__(self):
+        for batch in self.batches:
+            time.sleep(0.05)
+            yield batch
+
+
+def test_the_bottleneck_is_named_once():
+    data = splits("regression")
+    batches = [data[0][at : at + 64] for at in range(0, 192, 64)]
+    network = trained(BUILT_IN["regression"], Body(pooled(1)), whole(data[0]), 20)
+    asked = {**ASKED, "latency": "none", "draws": 0, "task": "regression", "final_seeds": 1}
+    for train, said in ((Slow(batches), 1), (batches, 0)):
+        lines = []
+        canvas.fit(network, (train, whole(data[1]), whole(data[2])), **asked, say=lines.append)
+        assert sum("of the time of a training is waiting for data" in x for x in lines) == said
 
 
 class Endless(IterableDataset):

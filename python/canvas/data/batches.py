@@ -10,6 +10,7 @@ whatever the user's loader gives.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
@@ -92,6 +93,28 @@ class Splits:
     def first(self, split: str, count: int) -> list[Any]:
         images, labels = getattr(self, split)
         return [(images[:count], labels[:count])]
+
+
+class Watched:
+    """Batches, and the `share` of the time of a pass that was spent waiting for them."""
+
+    def __init__(self, batches: Iterable[Any]) -> None:
+        self.batches = batches
+        self.share = 0.0
+
+    def __iter__(self) -> Iterator[Any]:
+        waited, begun = 0.0, time.monotonic()
+        batches = iter(self.batches)
+        while True:
+            since = time.monotonic()
+            try:
+                batch = next(batches)
+            except StopIteration:
+                break
+            finally:
+                waited += time.monotonic() - since
+            yield batch
+        self.share = waited / max(time.monotonic() - begun, 1e-9)
 
 
 class _Shuffled:

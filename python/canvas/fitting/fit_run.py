@@ -33,7 +33,7 @@ from ..study import FittedItem, ScreenedKernel, Study, Timing, final_epochs
 from ..tasks.evaluate import NotFinite, evaluate, hits_of
 from ..tasks.task import Task
 from ..training.layer_data import LayerData
-from ..training.train import Training
+from ..training.train import MUCH_WAITING, Training, waiting_line
 from . import weight_files
 from .budget import Budget, parse_budget
 from .candidates import CONTROLS, MIX, SINGLE, Proposal, propose
@@ -95,6 +95,7 @@ class Tuned:
     hits: bytes = b""
     used: float = 0.0
     why: str = ""
+    waiting: float = 0.0
 
 
 @dataclass
@@ -109,6 +110,7 @@ class FitRun:
     begun: float
     ended: str = ""
     cut: bool = False  # the time limit ended the table
+    waited: bool = False  # a line has named the data as the bottleneck
     recorded: Mapping[str, LayerData] = field(default_factory=dict)
     menu: dict[tuple[str, str], Sized] = field(default_factory=dict)  # by layer and name
     fits: dict[tuple[str, str, int, int], str] = field(default_factory=dict)  # -> sha256
@@ -491,6 +493,9 @@ class FitRun:
         jobs = [(plan, self.seed, epochs) for plan in asked]
         for at, tuned in run_forked(self._tuned, jobs, self.workers, until, _lost):
             plan = asked[at]
+            if tuned.waiting >= MUCH_WAITING and not self.waited:
+                self.waited = True
+                self.display.line(waiting_line(tuned.waiting))
             if tuned.why:
                 self.study.finished(plan.id, "failed", tuned.why)
             else:
@@ -512,7 +517,7 @@ class FitRun:
             network = self.teacher.assemble({s.layer: self._longest(s, seed) for s in plan.chosen})
         try:
             divergence = self.teacher.divergence(network)
-            score = self._distill(network, epochs, seed)
+            score, waiting = self._distill(network, epochs, seed)
             after = min(self.teacher.divergence(network), FARTHEST)
             test, right = self._test(network)
         except NotFinite as error:
@@ -523,21 +528,21 @@ class FitRun:
             weight.grad = None
         data = weight_files.to_bytes(network.state_dict())
         used = time.process_time() - begun
-        return Tuned(score, divergence, after, data, test, right, used)
+        return Tuned(score, divergence, after, data, test, right, used, waiting=waiting)
 
-    def _distill(self, network: nn.Module, epochs: int, seed: int) -> float | None:
-        """The metric on validation after so many epochs, None for a task without one; raises
-        NotFinite.
+    def _distill(self, network: nn.Module, epochs: int, seed: int) -> tuple[float | None, float]:
+        """The metric on validation after so many epochs, None for a task without one, and the
+        share of the time that was spent waiting for data; raises NotFinite.
         """
         if not epochs:
-            return self._score(network)
+            return self._score(network), 0.0
         objective = imitation(self.task, self.teacher.network)
         training = Training(
             network, self.source, epochs, seed, peak_rate=RATE, task=self.task, objective=objective
         )
         for epoch in range(epochs):
             last = training.epoch(scored=epoch == epochs - 1)
-        return None if self.task.metric is None else last.accuracy
+        return (None if self.task.metric is None else last.accuracy), last.waiting
 
     def _score(self, network: nn.Module) -> float | None:
         return evaluate(self.task, network, self.source.scoring("validation"))

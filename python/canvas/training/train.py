@@ -21,6 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from ..data import Source, augment
+from ..data.batches import Watched
 from ..inputs import Inputs, call
 from ..tasks.classification import CLASSIFICATION, hits_in
 from ..tasks.evaluate import NotFinite, device_of, evaluate, finite, loss_of
@@ -41,7 +42,8 @@ Objective = Callable[[nn.Module, Any], tuple[Tensor, Any]]
 class Epoch:
     """What one epoch gave: its number from 0, the task's metric on validation (NaN where it was
     not scored, or there is none), mean training loss, the rate it began with; of a classification
-    the accuracy on the training batches as they came, else NaN.
+    the accuracy on the training batches as they came, else NaN; `waiting`: the share of the time
+    between steps that passed until the next batch was there.
     """
 
     number: int
@@ -49,6 +51,7 @@ class Epoch:
     loss: float
     train_accuracy: float
     rate: float
+    waiting: float = 0.0
 
 
 def train(
@@ -83,6 +86,17 @@ def train(
     if kept is not None and until < epochs:
         kept.store(training)
     return curve
+
+
+MUCH_WAITING = 0.2  # a share of the time that is worth a line
+
+
+def waiting_line(share: float) -> str:
+    """The line of a search or a fit whose trainings wait for their data."""
+    return (
+        f"{100 * share:.0f} % of the time of a training is waiting for data: more workers in the "
+        "loader, or smaller files, make it faster"
+    )
 
 
 class Training:
@@ -135,7 +149,8 @@ class Training:
         self.model.train()
         batches = self.data.epoch(self.batch_size, self.order, self.chance)
         loss, hits, count = 0.0, 0, 0
-        for batch in batches:
+        watched = Watched(batches)
+        for batch in watched:
             value, right = self._step(batch)
             examples = len(self.task.inputs_of(batch))
             loss += value * examples
@@ -155,6 +170,7 @@ class Training:
             loss / count,
             hits / count if self.task is CLASSIFICATION else math.nan,
             rate,
+            watched.share,
         )
 
     def _step(self, batch: Any) -> tuple[float, int]:

@@ -224,6 +224,7 @@ def teller(tell: Tell, answers: Answers) -> Callable[[Epoch], bool]:
             number=epoch.number,
             accuracy=None if math.isnan(epoch.accuracy) else epoch.accuracy,
             loss=epoch.loss,
+            waiting=epoch.waiting,
             seconds=time.monotonic() - start,
             processor=time.process_time() - used,
         )
