@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -51,7 +51,7 @@ class Epoch:
     loss: float
     train_accuracy: float
     rate: float
-    waiting: float = 0.0
+    waiting: float = field(default=0.0, compare=False)
 
 
 def train(
