@@ -634,7 +634,7 @@ def test_a_streamed_classification_is_fitted_as_one_in_memory(tmp_path):
 @pytest.mark.parametrize(
     ("batch", "words"),
     [
-        ((torch.zeros(4, 1, 8, 8), torch.tensor([0, 1, 5, 1])), "the loss .* failed: IndexError"),
+        ((torch.zeros(4, 1, 8, 8), torch.tensor([0, 1, 5, 1])), "the network on .* failed: IndexError"),
         ((torch.zeros(4, 1, 8, 8), torch.zeros(4, 2)), "failed: "),
         (torch.zeros(4, 1, 8, 8), "for this task"),
         ({"x": torch.zeros(4, 1, 8, 8)}, "for this task, not a dict"),

@@ -44,7 +44,7 @@ from ..study import Study, writing
 from ..tasks import Task, load_task
 from ..tasks.check_task import check_task, first_inputs
 from ..tasks.classification import CLASSIFICATION, UNLABELLED
-from ..tasks.evaluate import NotFinite, evaluate
+from ..tasks.evaluate import NotFinite, evaluate, failing_as
 from .candidates import CONTROLS, MIX, SINGLE
 from .fit_run import IMAGES, TEACHER, TUNED, TUNED_TEACHER, FitRun, Plan
 from .teacher import Teacher
@@ -321,11 +321,12 @@ def check_teacher(network: nn.Module, source: NamedSource, task: Task, name: str
         check_model(network, name, source.shape, classes)
         if classes < 2:
             raise CanvasError("the data has one class: there is nothing to be right about")
-    try:
-        value = evaluate(task, copied(network), source.scoring("validation"))
-    except NotFinite as error:
-        raise CanvasError(f"the network cannot be a teacher: {error}") from None
-    check_task(copied(network), source, task)
+    with failing_as(f"the network on examples of task '{task.name}'"):
+        try:
+            value = evaluate(task, copied(network), source.scoring("validation"))
+        except NotFinite as error:
+            raise CanvasError(f"the network cannot be a teacher: {error}") from None
+        check_task(copied(network), source, task)
     if not classes or value is None:
         return
     if value < min(CHANCE / classes, (1 + 1 / classes) / 2):

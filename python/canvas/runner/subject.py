@@ -25,7 +25,7 @@ from ..nn.network import Recipe, build_network
 from ..tasks import BUILT_IN, Task, load_task
 from ..tasks.check_task import check_task
 from ..tasks.classification import CLASSIFICATION
-from ..tasks.evaluate import NotFinite, evaluate
+from ..tasks.evaluate import NotFinite, evaluate, failing_as
 from .child_import import check_child_import
 
 
@@ -147,11 +147,12 @@ class Subject:
         if self.loop or (self.task is CLASSIFICATION and isinstance(self.source, Data)):
             return  # plan_network has seen to that
         network = build_network(recipe)
-        check_task(network, self.source, self.task, distilled=False)
-        try:
-            evaluate(self.task, network, self.source.scoring("validation"))
-        except NotFinite as error:
-            raise CanvasError(f"the network cannot be trained: {error}") from None
+        with failing_as(f"the network on examples of task '{self.task.name}'"):
+            check_task(network, self.source, self.task, distilled=False)
+            try:
+                evaluate(self.task, network, self.source.scoring("validation"))
+            except NotFinite as error:
+                raise CanvasError(f"the network cannot be trained: {error}") from None
 
     def recorded_task(self) -> dict[str, Any] | None:
         """The task as a study keeps it; None for the usual one."""

@@ -92,7 +92,7 @@ def loss_of(task: Task, model: nn.Module, batch: Any) -> tuple[Tensor, Call]:
         if task.loss is None:
             task.inputs_of(batch).to(device_of(model)).call(model)
             return torch.zeros(()), call
-        with failing_as(f"the loss of task '{task.name}'"):
+        with failing_as(f"the loss of task '{task.name}'", task.loss):
             loss = task.loss(model, batch)
     if not isinstance(loss, Tensor) or loss.numel() != 1:
         what = list(loss.shape) if isinstance(loss, Tensor) else shown(loss)
@@ -118,7 +118,7 @@ def evaluate(task: Task, model: nn.Module, batches: Iterable[Any]) -> float | No
         return None
     what = f"the metric of task '{task.name}'"
     model.eval()
-    with torch.no_grad(), failing_as(what):
+    with torch.no_grad(), failing_as(what, task.metric):
         value = task.metric(model, batches)
     if isinstance(value, Tensor) and value.numel() == 1:
         value = value.item()  # also one on another device
@@ -144,7 +144,7 @@ def hits_of(task: Task, model: nn.Module, batches: Iterable[Any], count: int) ->
         return None
     what = f"the hits of task '{task.name}'"
     model.eval()
-    with torch.no_grad(), failing_as(what):
+    with torch.no_grad(), failing_as(what, task.hits):
         found = task.hits(model, batches)
     if not isinstance(found, Tensor) or tuple(found.shape) != (count,):
         got = list(found.shape) if isinstance(found, Tensor) else shown(found)
@@ -174,11 +174,15 @@ def finite(outputs: Any) -> bool:
 
 
 @contextmanager
-def failing_as(what: str) -> Iterator[None]:
-    """Around a function of the user's, which can raise anything."""
+def failing_as(what: str, function: Any = None) -> Iterator[None]:
+    """Around a function of the user's, which can raise anything.  What a `function` of canvas
+    raises is the network's own and stays as it is.
+    """
     try:
         yield
     except (CanvasError, NotFinite):
         raise
     except Exception as error:
+        if str(getattr(function, "__module__", "")).startswith("canvas."):
+            raise
         raise CanvasError(f"{what} failed: {one_line(error)}") from error
