@@ -16,12 +16,20 @@ _given: dict[str, Any] = {}  # by name
 
 
 def give(value: Any, label: str) -> str:
-    """The name by which this process finds an object that cannot be imported; the same label
-    again stands for the new object.
+    """The name by which this process finds an object that cannot be imported, @LABEL#NUMBER; each
+    object has a number of its own.
     """
     name = "@" + "".join(c if c.isalnum() or c in "_-." else "-" for c in label)[:40]
+    name += f"#{len(_given) + 1}"
     _given[name] = value
     return name
+
+
+def stored_name(name: str) -> str:
+    """A name as a study keeps it: of a given object without the number, which is another one in
+    another run.
+    """
+    return name.partition("#")[0] if is_given(name) else name
 
 
 def is_given(name: str) -> bool:

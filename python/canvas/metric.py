@@ -16,6 +16,7 @@ from .errors import CanvasError
 from .text import printable
 
 POINTS = "points"
+LARGEST = 1e300  # of a metric
 NAME_LIMIT = 60  # characters of a name or unit
 
 
@@ -68,7 +69,7 @@ class Metric:
 
     def can_be(self, value: float) -> bool:
         """Whether the metric can have this value."""
-        return 0 <= value <= 1 if self.is_share else math.isfinite(value)
+        return 0 <= value <= 1 if self.is_share else abs(value) <= LARGEST
 
     # ---- words ----------------------------------------------------------------------------------
 

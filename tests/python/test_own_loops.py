@@ -253,3 +253,57 @@ def test_a_study_is_open_once_and_goes_on_with_its_own_question(tmp_path):
         asked_study(tmp_path)
     with pytest.raises(canvas.CanvasError, match="another task or metric"):
         canvas.create_study(build(), EXAMPLE, budget="macs=0.6x", trials=6, out=tmp_path)
+
+
+# ---- what outsiders found -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, GeneratorExit, BaseException])
+@pytest.mark.parametrize("where", ["train", "score"])
+def test_whatever_a_loop_raises_ends_its_training_alone(tmp_path, kind, where):
+    def bad_train(model, context):
+        yield 1.0
+        raise kind
+
+    def bad_score(model):
+        raise kind
+
+    functions = {"train": endless, "score": score, where: bad_train}
+    if where == "score":
+        functions["score"] = bad_score
+    with pytest.raises(canvas.CanvasError, match=f"cannot be trained.*{kind.__name__}"):
+        canvas.search(build(), **functions, task=TASK, out=tmp_path, **ASKED)
+
+
+def test_objects_with_one_label_are_two(tmp_path):
+    wide = nn.Sequential(nn.Conv2d(3, 16, 3, padding=1), nn.ReLU(), *list(build())[2:])
+    wide[2] = nn.Conv2d(16, 16, 3, padding=1)
+    wide[-1] = nn.Linear(16, 1)
+    with asked_study(tmp_path / "a") as a:
+        b = canvas.create_study(
+            wide, torch.zeros(1, 3, 6, 6), out=tmp_path / "b", say=lambda line: None
+        )
+        with b:
+            assert a.ask()[0].in_channels == 1 and b.ask()[0].in_channels == 3
+            assert a.ask()[0].in_channels == 1
+    for name in ("train", "score", "Sequential", "data"):
+        task = canvas.Task(None, None, higher_is_better=False, unit="m", name=name)
+        report = canvas.search(
+            build(), train=lambda m, c: train(m, c), score=lambda m: score(m), task=task,
+            out=tmp_path / name, **{**ASKED, "trials": 1, "epochs": 1},
+        )  # fmt: skip
+        assert report.rows[0].status == "done" and "by your own code" in str(report)
+
+
+def test_a_closed_study_is_closed(tmp_path):
+    study = asked_study(tmp_path)
+    network = study.ask()
+    with pytest.raises(canvas.CanvasError, match="a score is a number"):
+        study.tell(network, 10**400)
+    with pytest.raises(canvas.CanvasError, match="a score is a finite number"):
+        study.tell(network, 1e308)
+    study.close()
+    study.close()
+    for call in (study.ask, study.report, lambda: study.tell(network, 1.0)):
+        with pytest.raises(canvas.CanvasError, match="the study is closed"):
+            call()

@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 import canvas  # noqa: E402
-from canvas.imports import find_by_name, give, is_given, name_of  # noqa: E402
+from canvas.imports import find_by_name, give, is_given, name_of, stored_name  # noqa: E402
 from canvas.study import Study  # noqa: E402
 from canvas.tasks import BUILT_IN  # noqa: E402
 from canvas.workers.in_process import InProcess  # noqa: E402
@@ -230,9 +230,13 @@ def test_studies_of_other_tasks_are_not_replayed(own, tmp_path):
 def test_names_of_objects(own):
     assert name_of(own.build) == "owncode:build" and name_of(lambda: 1) is None
     assert name_of(nn.ReLU) == "torch.nn.modules.activation:ReLU" and name_of(nn.ReLU()) is None
-    name = give(3, "a b\n" * 40)
+    name, other = give(3, "a b\n" * 40), give(4, "a b\n" * 40)
+    assert find_by_name(other, "model") == 4 and stored_name(name) == stored_name(other)
     assert (
-        is_given(name) and name.isprintable() and len(name) < 50 and find_by_name(name, "x") == 3
+        is_given(name)
+        and name.isprintable()
+        and len(name) < 50
+        and find_by_name(name, "model") == 3
     )
     with pytest.raises(canvas.CanvasError, match="was an object that a caller gave"):
         find_by_name("@nothing", "model")

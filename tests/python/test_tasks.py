@@ -17,9 +17,10 @@ pytest.importorskip("scipy")
 
 from torch import nn  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
-from torch.utils.data import DataLoader, IterableDataset, TensorDataset  # noqa: E402
+from torch.utils.data import DataLoader, IterableDataset, Subset, TensorDataset  # noqa: E402
 
 import canvas  # noqa: E402
+from canvas.data import Data  # noqa: E402
 from canvas.data.streamed import Streamed, seeded, streamed  # noqa: E402
 from canvas.fitting import fit_run, item_table, menu, screen  # noqa: E402
 from canvas.inputs import Inputs, join  # noqa: E402
@@ -34,6 +35,7 @@ from canvas.tasks import (  # noqa: E402  # noqa: E402
     segmentation,
 )
 from canvas.tasks.evaluate import evaluate, loss_of  # noqa: E402
+from canvas.training.train import recompute_statistics  # noqa: E402
 
 torch.set_num_threads(1)
 
@@ -634,7 +636,7 @@ def test_a_streamed_classification_is_fitted_as_one_in_memory(tmp_path):
 @pytest.mark.parametrize(
     ("batch", "words"),
     [
-        ((torch.zeros(4, 1, 8, 8), torch.tensor([0, 1, 5, 1])), "the network on .* failed: IndexError"),
+        ((torch.zeros(4, 1, 8, 8), torch.tensor([0, 5, 1, 1])), "examples .* failed: IndexError"),
         ((torch.zeros(4, 1, 8, 8), torch.zeros(4, 2)), "failed: "),
         (torch.zeros(4, 1, 8, 8), "for this task"),
         ({"x": torch.zeros(4, 1, 8, 8)}, "for this task, not a dict"),
@@ -657,3 +659,177 @@ def test_a_search_of_a_streamed_classification_knows_its_classes(tmp_path):
     assert report.chosen and "accuracy" in str(report)
     with pytest.raises(canvas.CanvasError, match="give validation, too"):
         canvas.stream(classes_of(4, 1), test=classes_of(4, 1))
+
+
+# ---- what outsiders found -----------------------------------------------------------------------
+
+
+def fitted(data, network=None, task="regression", **words):
+    """A short fit; the network is trained if none is given."""
+    if network is None:
+        network = trained(BUILT_IN["regression"], Body(pooled(1)), whole(splits("regression")[0]))
+    asked = {**ASKED, "latency": "none", "draws": 0, "final_seeds": 1, "say": lambda _: None}
+    return canvas.fit(network, data, task=task, **{**asked, **words})
+
+
+def test_batches_of_one_example_keep_the_statistics_of_batchnorm():
+    norm = nn.BatchNorm2d(1)
+    x = torch.randn(6, 1, 4, 4) * 3 + 5
+    recompute_statistics(nn.Sequential(norm), x.split(1))
+    assert norm.running_mean.item() == pytest.approx(x.mean().item(), rel=1e-5)
+    flat = nn.BatchNorm1d(2)
+    flat.running_mean += 7
+    recompute_statistics(nn.Sequential(flat), torch.randn(3, 2).split(1))  # it takes none of them
+    assert flat.running_mean.tolist() == [7, 7] and flat.momentum == 0.1
+    data = [DataLoader(split, batch_size=1) for split in splits("regression")]
+    best = fitted(data).best()
+    means = [m.running_mean.abs().sum() for m in best.network.modules()
+             if isinstance(m, nn.BatchNorm2d)]  # fmt: skip
+    assert means and all(mean > 0 for mean in means)
+
+
+def test_loaders_may_have_workers_of_their_own():
+    data = splits("regression")
+    network = trained(BUILT_IN["regression"], Body(pooled(1)), whole(data[0]))
+    alone, helped = (
+        fitted([DataLoader(split, batch_size=64, num_workers=n) for split in data], network)
+        for n in (0, 1)
+    )
+    assert alone.best().tests == helped.best().tests
+    assert alone.report.conclusion == helped.report.conclusion
+
+
+def test_one_operator_in_two_words_is_one_network():
+    """With one layer and few draws, two mixes may have isomorphic packs."""
+    body = Body(pooled(1))
+    network = nn.Sequential(body.stem, nn.ReLU(), body.one, nn.ReLU(), pooled(1))
+    network = trained(BUILT_IN["regression"], network, whole(splits("regression")[0]), 20)
+    for draws in (7, 8):
+        assert fitted(splits("regression"), network, draws=draws).report.conclusion
+
+
+def test_a_metric_may_go_through_its_loader_twice():
+    lengths = []
+
+    def metric(model, loader):
+        first = [len(batch[0]) for batch in loader]
+        lengths.append((sum(first), sum(len(batch[0]) for batch in loader), len(loader)))
+        return regression.rmse(model, loader)
+
+    fitted(splits("regression"), task=body_task(metric=metric), epochs=0, longer=0)
+    assert set(lengths) == {(96, 96, 2)}
+    lengths.clear()
+    few = images(8, 2), torch.arange(8) % 2
+    classes = Data("c", few, few, few, 2, "few")
+    assert len(classes.scoring("train")) == 1
+    assert len(list(classes.scoring("train"))) == 1
+
+
+class Unsteady:
+    """A loader that does something else from its pass number `when` on."""
+
+    def __init__(self, dataset, when, what):
+        self.dataset, self.when, self.what, self.passes = dataset, when, what, 0
+
+    def __iter__(self):
+        self.passes += 1
+        batches = list(DataLoader(self.dataset, batch_size=32))
+        if self.passes >= self.when:
+            batches = self.what(batches)
+        return iter(batches)
+
+
+def no_disk(batches):
+    yield batches[0]
+    raise OSError("the disk is away")
+
+
+def test_a_loader_that_fails_ends_the_fit_and_nothing_is_lost(tmp_path):
+    data = splits("regression")
+    network = trained(BUILT_IN["regression"], Body(pooled(1)), whole(data[0]))
+    train = Unsteady(data[0], 5, no_disk)
+    with pytest.raises(canvas.CanvasError, match=r"batch 1 of the train loader .* disk is away"):
+        fitted((train, data[1], data[2]), network, out=tmp_path, workers=1)
+    with Study.read(tmp_path) as study:
+        fits = len(study.fitted_items())
+        assert fits and not study.select(status="failed")
+    steady = fitted((Unsteady(data[0], 99, None), data[1], data[2]), network, workers=1)
+    again = fitted(
+        (Unsteady(data[0], 99, None), data[1], data[2]), network, out=tmp_path, workers=1
+    )
+    assert again.report.conclusion == steady.report.conclusion
+
+
+def test_a_validation_loader_that_ends_early_is_noticed():
+    data = splits("regression")
+    fading = Unsteady(data[1], 4, lambda batches: batches[:1])
+    with pytest.raises(canvas.CanvasError, match="gave 32 examples, 96 in its first pass"):
+        fitted((data[0], fading, data[2]), workers=1)
+
+
+def test_other_training_data_are_noticed(tmp_path):
+    data = splits("regression")
+    network = trained(BUILT_IN["regression"], Body(pooled(1)), whole(data[0]))
+    fitted(data, network, out=tmp_path)
+    with pytest.raises(canvas.CanvasError, match="other images"):
+        fitted((Subset(data[0], range(100)), data[1], data[2]), network, out=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ({"metric": lambda m, b: 1e305}, "the metric of task 'own' is 1e"),
+        ({"metric": lambda m, b: "0.5"}, "it must return a number"),
+        ({"metric": lambda m, b: 10**400}, "it must return a number"),
+        ({"metric": lambda m, b: torch.zeros((), device="meta")}, "it must return a number"),
+        ({"metric": lambda m, b: exit(3)}, "metric of task 'own' failed: SystemExit"),
+        ({"inputs": lambda b: b["image"]}, "inputs of task 'own' failed: TypeError"),
+        ({"loss": lambda m, b: m(b[0]).mean() * 1j}, "must return a tensor of one number"),
+        ({"divergence": lambda a, b: -((a - b) ** 2).mean()}, "it must be at least 0"),
+    ],
+)
+def test_more_that_a_task_does_wrong(words, message):
+    with pytest.raises(canvas.CanvasError, match=message):
+        fitted(splits("regression"), task=body_task(**words))
+
+
+def test_networks_on_other_devices_are_refused():
+    network = Body(pooled(1))
+    network.register_buffer("scale", torch.ones((), device="meta"))
+    with pytest.raises(canvas.CanvasError, match="'scale' is on meta"):
+        fitted(splits("regression"), network)
+
+
+class Twice(nn.Module):
+    def forward(self, x):
+        return x, x
+
+
+class Flat(Body):
+    """Gives [N] instead of [N, 1]."""
+
+    def forward(self, x):
+        return super().forward(x)[:, 0]
+
+
+def test_regressions_of_networks_that_give_one_number():
+    task = BUILT_IN["regression"]
+    network = trained(task, Flat(pooled(1)), whole(splits("regression")[0]), 10)
+    assert fitted(splits("regression"), network).best().test > 0
+    with pytest.raises(canvas.CanvasError, match="a target is NaN"):
+        regression.rmse(Fixed(), [(torch.zeros(3), torch.full((3,), math.nan))])
+    with pytest.raises(canvas.CanvasError, match="the network returns a tuple"):
+        regression.rmse(Twice(), [(torch.zeros(3), torch.zeros(3))])
+
+
+def test_tuning_that_makes_a_network_worse_is_not_kept(monkeypatch):
+    """A step far too large: the fitted networks, and the teacher, stay as they were."""
+    monkeypatch.setattr(fit_run, "RATE", 50.0)
+    lines = []
+    found = fitted(splits("regression"), say=lines.append)
+    assert any("tuning made it worse on validation" in line for line in lines)
+    tuned = next(c for c in found.candidates if c.kind == "teacher, tuned")
+    assert tuned.validation == found.teacher.validation
+    best = found.best()
+    assert best.tuned_divergence == pytest.approx(best.divergence)
+    assert len(repr(found)) < 3000

@@ -106,9 +106,12 @@ def test_a_kill_before_a_file_is_renamed_loses_nothing(whole, tmp_path, monkeypa
 
 def test_the_test_split_is_scored_once(whole, tmp_path, monkeypatch):
     scored = []
-    monkeypatch.setattr(
-        trainer, "accuracy", lambda network, batches: scored.append(next(batches)[0].mean()) or 0.5
-    )
+
+    def accuracy(network, batches):
+        scored.append(next(iter(batches))[0].mean())
+        return 0.5
+
+    monkeypatch.setattr(trainer, "accuracy", accuracy)
     first = train(tmp_path / "a", data=images(test=9.0))
     again = train(tmp_path / "a", data=images(test=9.0), resume=True)
     assert len(scored) == 1 and scored[0] > 8

@@ -3,13 +3,14 @@
 from .batches import NamedSource, Source
 from .readers import DATA_HELP, READERS, SPLITS, Data, as_data, data_from, load_data, load_images
 from .stored import Mapped
-from .streamed import Streamed, stream, streamed
+from .streamed import LoaderFailed, Streamed, stream, streamed
 
 __all__ = [
     "DATA_HELP",
     "READERS",
     "SPLITS",
     "Data",
+    "LoaderFailed",
     "Mapped",
     "NamedSource",
     "Source",

@@ -20,6 +20,7 @@ from torch import Tensor
 from .augment import Augmentation
 
 SCORE_BATCH = 256
+LEAST_WAIT = 0.1  # seconds of a pass; less is no bottleneck
 
 
 class Pass(Protocol):
@@ -86,17 +87,32 @@ class Splits:
     def epoch(self, size: int, order: torch.Generator, chance: torch.Generator) -> Pass:
         return _Shuffled(self, size, order, chance)
 
-    def scoring(self, split: str) -> Iterator[tuple[Tensor, Tensor]]:
-        images, labels = getattr(self, split)
-        return zip(images.split(SCORE_BATCH), labels.split(SCORE_BATCH), strict=True)
+    def scoring(self, split: str) -> Iterable[tuple[Tensor, Tensor]]:
+        return _Batches(*getattr(self, split))
 
     def first(self, split: str, count: int) -> list[Any]:
         images, labels = getattr(self, split)
         return [(images[:count], labels[:count])]
 
 
+class _Batches:
+    """All images of a split in batches, as often as they are gone through."""
+
+    def __init__(self, images: Any, labels: Tensor) -> None:
+        self.images, self.labels = images, labels
+
+    def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
+        parts = self.images.split(SCORE_BATCH), self.labels.split(SCORE_BATCH)
+        return zip(*parts, strict=True)
+
+    def __len__(self) -> int:
+        return -(-len(self.labels) // SCORE_BATCH)
+
+
 class Watched:
-    """Batches, and the `share` of the time of a pass that was spent waiting for them."""
+    """Batches, and the `share` of the time of a pass that was spent waiting for them; 0 where that
+    was less than LEAST_WAIT.
+    """
 
     def __init__(self, batches: Iterable[Any]) -> None:
         self.batches = batches
@@ -114,7 +130,8 @@ class Watched:
             finally:
                 waited += time.monotonic() - since
             yield batch
-        self.share = waited / max(time.monotonic() - begun, 1e-9)
+        if waited >= LEAST_WAIT:
+            self.share = waited / (time.monotonic() - begun)
 
 
 class _Shuffled:

@@ -33,6 +33,28 @@ VALIDATION_SHARE = 10  # one example in so many of a Dataset, where no validatio
 TEST_SHARE = 5
 
 
+class LoaderFailed(CanvasError):
+    """A loader of the user's failed or gave other data: no fault of a network."""
+
+
+class Scoring:
+    """The batches of a split, the same in every pass; what else a loader has, such as `dataset`,
+    is there, too.
+    """
+
+    def __init__(self, source: Streamed, split: str) -> None:
+        self._source, self._split = source, split
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._source.counted(self._split)
+
+    def __len__(self) -> int:
+        return self._source.batches[self._split]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._source.loaders[self._split], name)
+
+
 class Streamed:
     """Examples in three splits of batches.
 
@@ -56,6 +78,7 @@ class Streamed:
             self._count("train", hashlib.sha256())
         else:
             self.batches["train"] = length
+        digest.update(f"{self.batches['train']} training batches\n".encode())
         self.checksum = digest.hexdigest()
         self.description = (
             f"own loaders: {self.batches['train']} training batches, {self.counts['validation']} "
@@ -65,7 +88,7 @@ class Streamed:
     def _count(self, split: str, digest: Any) -> None:
         """Go through a split once: how much there is, and what its first batches hold."""
         examples = batches = 0
-        for batch in self.scoring(split):
+        for batch in self.iterate(split, DATA_SEED):
             tensors = tensors_of(batch)
             examples += _examples(batch)
             if not batches:
@@ -105,13 +128,25 @@ class Streamed:
     def epoch(self, size: int, order: torch.Generator, chance: torch.Generator) -> Pass:
         return _Epoch(self, int(torch.randint(2**62, (1,), generator=order)))
 
-    def scoring(self, split: str) -> Iterator[Any]:
-        return self.iterate(split, DATA_SEED)
+    def scoring(self, split: str) -> Scoring:
+        return Scoring(self, split)
+
+    def counted(self, split: str) -> Iterator[Any]:
+        """One pass; raises LoaderFailed where it has another number of examples than the first."""
+        examples = 0
+        for batch in self.iterate(split, DATA_SEED):
+            examples += _examples(batch)
+            yield batch
+        if split in self.counts and examples != self.counts[split]:
+            raise LoaderFailed(
+                f"the {split} loader gave {examples} examples, {self.counts[split]} in its first "
+                "pass: it must give the same in every pass"
+            )
 
     def first(self, split: str, count: int) -> list[Any]:
         found: list[Any] = []
         examples = 0
-        for batch in self.scoring(split):
+        for batch in self.iterate(split, DATA_SEED):
             found.append(batch)
             examples += _examples(batch)
             if examples >= count:
@@ -126,14 +161,14 @@ class Streamed:
                 for batch in self.loaders[split]:
                     yield batch
                     number += 1
-            except (CanvasError, GeneratorExit):
+            except LoaderFailed:
                 raise
-            except Exception as error:  # the code of a loader can raise anything
-                raise CanvasError(
+            except (Exception, SystemExit) as error:  # the code of a loader can raise anything
+                raise LoaderFailed(
                     f"batch {number} of the {split} loader cannot be made: {one_line(error)}"
                 ) from error
         if not number:
-            raise CanvasError(f"the {split} loader gives no batch")
+            raise LoaderFailed(f"the {split} loader gives no batch")
 
 
 class _Epoch:
@@ -152,7 +187,7 @@ class _Epoch:
             yield batch
             number += 1
         if number < wanted:
-            raise CanvasError(
+            raise LoaderFailed(
                 f"the train loader ended after {number} of {wanted} batches: every epoch needs "
                 "as many"
             )

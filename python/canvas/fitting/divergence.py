@@ -11,12 +11,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ..errors import CanvasError
 from ..inputs import Inputs, tensors_of
 from ..tasks.evaluate import divergence_of, loss_of
 from ..tasks.task import Task
 
 BATCH = 256
 BATCH_BYTES = 64 << 20  # of the inputs of a batch
+NEGATIVE = 1e-4  # what rounding may make of a divergence of 0
 SHARE = 0.9  # of distillation; the rest is the task's own loss
 
 
@@ -48,6 +50,11 @@ def divergence(
         for ours, theirs, count in zip(outputs, teacher, counts, strict=True):
             total += count * divergence_of(task.name, task.divergence, ours, theirs).item()
     value = total / sum(counts)
+    if value < -NEGATIVE:
+        raise CanvasError(
+            f"the divergence of task '{task.name}' is {value:.3g}: it must be at least 0, and 0 "
+            "for equal outputs"
+        )
     return value if value == value else float("inf")
 
 

@@ -18,7 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -74,16 +74,16 @@ class Candidate:
     kind: str
     name: str
     budget: str
-    pack: KernelPack | None
-    choice: Mapping[str, str]
-    network: nn.Module
+    pack: KernelPack | None = field(repr=False)
+    choice: Mapping[str, str] = field(repr=False)
+    network: nn.Module = field(repr=False)
     macs: int
     params: int
     divergence: float
     validation: float
     epochs: int = 0
     tests: tuple[float, ...] = ()
-    hits: Tensor | None = None
+    hits: Tensor | None = field(default=None, repr=False)
     speedup: float | None = None
     speedup_spread: float | None = None
     tuned_divergence: float = 0.0
@@ -102,7 +102,7 @@ class Fit:
     """
 
     candidates: tuple[Candidate, ...]
-    report: Report
+    report: Report = field(repr=False)
 
     @property
     def teacher(self) -> Candidate:
@@ -314,6 +314,12 @@ def check_teacher(network: nn.Module, source: NamedSource, task: Task, name: str
             raise CanvasError(
                 f"'{weight_name}' is {weight.dtype} on {weight.device}: a fit takes float32 on "
                 "the CPU, give network.float().cpu()"
+            )
+    for buffer_name, buffer in network.named_buffers():
+        if buffer.device.type != "cpu":
+            raise CanvasError(
+                f"'{buffer_name}' is on {buffer.device}: a fit takes networks on the CPU, give "
+                "network.cpu()"
             )
     classes = 0
     if isinstance(source, Data) and task in (CLASSIFICATION, UNLABELLED):

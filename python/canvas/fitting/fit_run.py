@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from .. import _core
-from ..data import NamedSource
+from ..data import LoaderFailed, NamedSource
 from ..errors import CanvasError, NoSolution, one_line
 from ..inputs import Inputs
 from ..nn.fold import fold
@@ -84,7 +84,8 @@ class Plan:
 @dataclass(frozen=True)
 class Tuned:
     """What a child reports of a network that it tuned: the metric on validation and on the test
-    split, divergences before and after; `why`: the reason for no result.
+    split, divergences before and after; `why`: the reason for no result; `waiting`: the share of
+    the time that it waited for data; `untuned`: tuning made it worse, so that it is as fitted.
     """
 
     score: float | None = None
@@ -96,6 +97,7 @@ class Tuned:
     used: float = 0.0
     why: str = ""
     waiting: float = 0.0
+    untuned: bool = False
 
 
 @dataclass
@@ -387,8 +389,12 @@ class FitRun:
         found = len(self.study.select("find"))
         networks = []
         counts: dict[str, int] = {}
+        there: set[str] = set()  # two items may be the same operator in other words
         for proposal in chosen:
             pack = proposal.pack(self.teacher.targets).text
+            if proposal.kind == MIX and _core.hash(pack) in there:
+                continue
+            there |= {_core.hash(pack)} if proposal.kind == MIX else set()
             counts[proposal.kind] = counts.get(proposal.kind, 0) + 1
             if proposal.kind == MIX:
                 kind, name = "find", str(found)
@@ -496,6 +502,11 @@ class FitRun:
             if tuned.waiting >= MUCH_WAITING and not self.waited:
                 self.waited = True
                 self.display.line(waiting_line(tuned.waiting))
+            if tuned.untuned and epochs:
+                self.display.line(
+                    f"{plan.name}: {epochs} epochs of tuning made it worse on validation, it "
+                    "stays as it was fitted"
+                )
             if tuned.why:
                 self.study.finished(plan.id, "failed", tuned.why)
             else:
@@ -517,18 +528,38 @@ class FitRun:
             network = self.teacher.assemble({s.layer: self._longest(s, seed) for s in plan.chosen})
         try:
             divergence = self.teacher.divergence(network)
+            before = self._score(network)
+            fitted = copy.deepcopy(network)
             score, waiting = self._distill(network, epochs, seed)
             after = min(self.teacher.divergence(network), FARTHEST)
+            worse = self._is_worse((score, after), (before, divergence))
+            if worse:  # too few steps, or too large ones for this network
+                network, score, after = fitted, before, min(divergence, FARTHEST)
             test, right = self._test(network)
         except NotFinite as error:
             return Tuned(why=f"nan: {error}")
-        except CanvasError as error:  # of the user's loss, metric or loader
+        except LoaderFailed:  # no fault of this network: the fit ends, and the same call goes on
+            raise
+        except CanvasError as error:  # of the user's loss or metric
             return Tuned(why=f"error: {error}")
         for weight in network.parameters():
             weight.grad = None
         data = weight_files.to_bytes(network.state_dict())
         used = time.process_time() - begun
-        return Tuned(score, divergence, after, data, test, right, used, waiting=waiting)
+        return Tuned(
+            score, divergence, after, data, test, right, used, waiting=waiting, untuned=worse
+        )
+
+    def _is_worse(
+        self, tuned: tuple[float | None, float], fitted: tuple[float | None, float]
+    ) -> bool:
+        """Whether tuning has made a network worse on validation: by its metric, or by the
+        divergence from the teacher where there is none.
+        """
+        if tuned[0] is None or fitted[0] is None:
+            return tuned[1] > fitted[1]
+        merit = self.task.judged_by.merit
+        return merit(tuned[0]) < merit(fitted[0])
 
     def _distill(self, network: nn.Module, epochs: int, seed: int) -> tuple[float | None, float]:
         """The metric on validation after so many epochs, None for a task without one, and the

@@ -124,6 +124,8 @@ def _serve(
     for other in inherited:
         other.close()
     live_and_die_with(driver)
+    # A loader of the user's may have workers of its own, which daemonic processes may not.
+    multiprocessing.current_process()._config["daemon"] = False  # type: ignore[attr-defined]
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)
     while True:

@@ -144,7 +144,8 @@ def fit_head_lines(
         count = str(seeds[0]) if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
         lines.append(
             f"Test: the mean over {count} seeds +- standard deviation, on "
-            f"{study.fact('test_images')} {_things(metric)} by which nothing was chosen."
+            f"{study.fact('test_images')} {_things(metric)} by which no network was tuned or "
+            "chosen; the star is set by them."
         )
     return lines
 

@@ -100,8 +100,9 @@ def pick(rows: Sequence[Candidate], rule: str) -> Candidate | None:
     if baseline is None:
         return None
     enough = [row for row in fair if not points or gain(row, baseline) >= -float(points) - 1e-7]
+    timed = any_timed(rows)
     cheap: dict[str, Callable[[Candidate], float]] = {
-        "fastest": lambda row: -(row.speedup or 0.0),
+        "fastest": lambda row: -(row.speedup or 0.0) if timed else row.macs or 0,
         "fewest-macs": lambda row: row.macs or 0,
         "fewest-params": lambda row: row.params or 0,
         "most-accurate": lambda row: -merit(row),
@@ -120,8 +121,8 @@ def pick_line(rule: str, rows: Sequence[Candidate], picked: Candidate | None) ->
         return f"* {word}{limit}: no row, this task has no metric."
     if picked is None:
         return f"* {word}{limit}: no row, the unchanged network was not trained."
-    if picked.kind == "baseline" and word == "fastest" and not any_timed(rows):
-        return f"* {word}{limit}: {picked.name} (no other row was timed)."
+    if word == "fastest" and not any_timed(rows):
+        return f"* {word}{limit}: {title(picked)} (no other row was timed, so by MACs)."
     if picked.kind == "baseline":
         return f"* {word}{limit}: {picked.name} (nothing beats it)."
     return f"* {word}{limit}: {title(picked)}{engines(picked, rows)}."

@@ -94,6 +94,8 @@ def read_points(study: Study, x: str) -> list[Point]:
         error = metric.amount(standard_error(row, share, images))
         height = metric.amount(share)
         points.append(Point(printable(row.name), row.kind, value, height, error, chosen))
+    if not points and all(row.val_accuracy is None for row in rows):
+        raise NoSolution(f"the task of the study '{study.folder}' has no metric: nothing to plot")
     if not points:
         raise NoSolution(f"no latency is taken in the study '{study.folder}' yet: --x macs")
     up = 1 if metric.higher_is_better else -1
@@ -103,7 +105,9 @@ def read_points(study: Study, x: str) -> list[Point]:
 def axis_of(metric: Metric, split: str) -> str:
     """The words at the axis of what networks are judged by."""
     unit = "%" if metric.is_share else metric.unit
-    return f"{split} {metric.name}" + (f" ({unit})" if unit else "")
+    words = [unit] if unit else []
+    words += [] if metric.higher_is_better else ["lower is better"]
+    return f"{split} {metric.name}" + (f" ({', '.join(words)})" if words else "")
 
 
 def is_tested(study: Study) -> bool:

@@ -150,15 +150,23 @@ def _fit_report(
     )
 
 
+def scored_on(study: Study) -> str:
+    """The metric, and on how many examples it was taken; none where the user's code did that."""
+    count, things = study.validation_images(), "images" if study.metric == Metric() else "examples"
+    if not count:
+        return f"{study.metric.name} by your own code"
+    return f"{study.metric.name} on {count} validation {things}"
+
+
 def head_lines(study: Study, options: dict[str, Any], rows: Sequence[Candidate]) -> list[str]:
     """What the figures of the table are, and where they were taken."""
     machine = study.machine()
     made_up = str(study.fact("data")).startswith("synthetic")
     data = "synthetic images" if made_up else options.get("data", "")
     lines = [
-        f"{options.get('model', '')} on {data}, of the whole network: {study.metric.name} "
-        f"on {study.validation_images()} validation images; latency of a forward at batch "
-        f"{options.get('latency_batch', 1)} and speed-up (float32, one thread, CPU time, median "
+        f"{options.get('model', '')} on {data}, of the whole network: {scored_on(study)}; latency "
+        f"of a forward at batch {options.get('latency_batch', 1)} and speed-up (float32, one "
+        "thread, CPU time, median "
         f"+- interquartile range, {machine.get('processor', 'unknown processor')}); ratios to the "
         "unchanged network."
     ]
@@ -173,7 +181,7 @@ def head_lines(study: Study, options: dict[str, Any], rows: Sequence[Candidate])
         known = "one seed, of some the mean of two" if several else "one seed"
         values = "Accuracies" if study.metric == Metric() else "Values"
         lines.append(
-            f"{values} are of {known}, on images that the search chose its finds by: no claim "
+            f"{values} are of {known}, those that the search chose its finds by: no claim "
             "can rest on them."
         )
     baseline = next((row for row in rows if row.kind == "baseline"), None)

@@ -25,6 +25,7 @@ from torch import Tensor, nn
 
 from ..arguments import FUNCTION, PATH, SWITCH, TEXT, WHOLE, checked, shown
 from ..errors import CanvasError
+from ..imports import stored_name
 from ..metric import Metric
 from ..nn.network import Recipe, build_network, cost, plan_network
 from ..options import read_options
@@ -32,6 +33,7 @@ from ..reporting.progress import Display, Say, say_to_stderr
 from ..reporting.report import Report, write_report
 from ..study import WHOLE as LAST_RUNG
 from ..study import Candidate, Study, writing
+from ..tasks.evaluate import as_number
 from ..tasks.task import Task
 from ..workers.in_process import InProcess
 from .driver import check_question, study_folder
@@ -93,11 +95,16 @@ def create_study(
             "example_input is a tensor [N, C, H, W] as the network takes it, not "
             f"{shown(example_input)}"
         )
-    given = {"model": subject.model, "data": "asked", "task": "asked", "budget": budget}
+    given = {
+        "model": stored_name(subject.model),
+        "data": "asked",
+        "task": "asked",
+        "budget": budget,
+    }
     options = read_options({**others, **FIXED, **given, "trials": trials, "seed": seed})
     channels, height, width = example_input.shape[1:]
     recipe = Recipe(
-        options["model"], options["width"], (channels, height, width), 0, options["policy"], seed
+        subject.model, options["width"], (channels, height, width), 0, options["policy"], seed
     )
     plan = plan_network(recipe, options["latency_batch"])
     check_question(plan.targets, options)
@@ -131,6 +138,7 @@ class AskedStudy:
         self._study = run.study
         self._items = NextItem(run)
         self._asked: dict[int, tuple[nn.Module, float]] = {}  # by candidate, with when
+        self._closed = False
 
     @property
     def folder(self) -> Path:
@@ -158,6 +166,7 @@ class AskedStudy:
 
         Raises CanvasError where the next network depends on scores that were not told yet.
         """
+        self._check_open()
         row = self._next()
         if row is None:
             return None
@@ -217,6 +226,7 @@ class AskedStudy:
         self._run.report_end(self._study.candidate(id))
 
     def _id(self, network: nn.Module) -> int:
+        self._check_open()
         for id, (known, _) in self._asked.items():
             if known is network:
                 return id
@@ -226,11 +236,9 @@ class AskedStudy:
         )
 
     def _value(self, score: Any) -> float:
-        if isinstance(score, Tensor) and score.numel() == 1:
-            score = score.item()
         try:
-            value = float(score)
-        except (TypeError, ValueError):
+            value = as_number(score)
+        except (TypeError, ValueError, OverflowError, RuntimeError):
             raise CanvasError(f"a score is a number, not {shown(score)}") from None
         if not self.metric.can_be(value):
             wanted = "a share from 0 to 1" if self.metric.is_share else "a finite number"
@@ -241,6 +249,7 @@ class AskedStudy:
         """The table and the conclusion of what was told so far, also written to the folder; first
         all networks are timed, unless not `timed`.
         """
+        self._check_open()
         threads = torch.get_num_threads()
         try:
             if timed and self._study.select("baseline", "done"):
@@ -254,6 +263,12 @@ class AskedStudy:
 
     def close(self) -> None:
         """Close the study; what was asked and not told is asked again."""
-        self._asked.clear()
-        self._study.recover()
-        self._study.close()
+        if not self._closed:
+            self._closed = True
+            self._asked.clear()
+            self._study.recover()
+            self._study.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise CanvasError("the study is closed: create_study goes on with it")

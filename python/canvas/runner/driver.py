@@ -22,6 +22,7 @@ from .. import _core
 from ..arguments import FUNCTION, FUNCTIONS, PATH, SWITCH, TEXT, checked
 from ..data import SPLITS, Data, stored
 from ..errors import CanvasError, NoSolution
+from ..imports import stored_name
 from ..nn.controls import IDENTITY
 from ..nn.network import Recipe, plan_network
 from ..options import BY_NAME, budgets, latency_limit, read_option, read_options
@@ -115,9 +116,9 @@ def search(
     if subject.loop:  # nothing here has a batch on which networks could be tested before
         others = {"pretests": "no", "finalists": 0, **others}
     given = {
-        "model": subject.model,
+        "model": stored_name(subject.model),
         "data": data if isinstance(data, str) else type(data).__name__,
-        "task": subject.task_name,
+        "task": stored_name(subject.task_name),
         "budget": budget,
         "trials": trials if n_trials is None else n_trials,
         "epochs": epochs,
@@ -130,7 +131,7 @@ def search(
         subject.read(options)
         options["data"] = read_option(BY_NAME["data"], subject.source.name)
         recipe = Recipe(
-            options["model"],
+            subject.model,
             options["width"],
             *subject.shape_and_classes(),
             options["policy"],
@@ -151,7 +152,8 @@ def search(
         (say or say_to_stderr)("stopped before the search began: the same command starts it")
         raise
     with study:
-        run = Run(study, options, recipe, plan, begun, display, callbacks, loop=subject.loop)
+        run = Run(study, options, recipe, plan, begun, display, callbacks)
+        run.task, run.loop = subject.task_name, subject.loop
         return run_search(run, subject)
 
 
@@ -195,14 +197,14 @@ def begin(run: Run, subject: Subject) -> None:
     controls.
     """
     study, options, source = run.study, run.options, subject.source
-    what = source.description
+    what = source.description if not subject.loop else "a training loop of the user's"
     if getattr(source, "synthetic", False) and not what.startswith("synthetic"):
         what = f"synthetic images: {what}"
     known = study.begin(
         options,
         what,
         source.checksum,
-        (source.count("validation"), source.count("test")),
+        (0, 0) if subject.loop else (source.count("validation"), source.count("test")),
         run.plan.targets,
         getattr(source, "test_groups", ()),
         run.plan.record,

@@ -53,8 +53,8 @@ class Run:
     not; `timed`: the stage of latency is over; `compiled`: engines compiled before it;
     `timing_failures`: {(what failed, reason): names of networks}; `skipped_stages`: stages that
     the time limit prevented; `data`: where jobs find their
-    examples, the folder of stored images or the name of loaders, and a seal; `loop`: the
-    names of a loop of the user's and of its score.
+    examples, the folder of stored images or the name of loaders, and a seal; `task`: its
+    name in this process; `loop`: the names of a loop of the user's and of its score.
     """
 
     study: Study
@@ -65,6 +65,7 @@ class Run:
     display: Display
     callbacks: Sequence[Callback] = ()
     data: dict[str, Any] = field(default_factory=dict)
+    task: str = ""
     loop: dict[str, str] = field(default_factory=dict)
     ended: str = ""
     timed: bool = False
@@ -84,7 +85,7 @@ class Run:
             "kind": kind,
             "recipe": recipe.to_json(),
             "pack": candidate.pack or None,
-            "task": self.options["task"],
+            "task": self.task or self.options["task"],
             "deterministic": self.options["deterministic"],
             "path": sys.path,
         }

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .evaluate import NotFinite, device_of, pair_of, to_device
+from .evaluate import NotFinite, device_of, pair_of, tensor_of, to_device
 from .task import Task
 
 TEMPERATURE = 4.0  # of distillation
@@ -48,7 +48,7 @@ def hits(model: nn.Module, batches: Iterable[Any]) -> Tensor:
     failed = count = 0
     with torch.no_grad():
         for images, labels in map(pair_of, batches):
-            outputs = model(images.to(device)).cpu()
+            outputs = tensor_of(model(images.to(device)))
             found = right(outputs, labels)
             count += len(labels)
             if found is None:

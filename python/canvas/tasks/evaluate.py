@@ -6,7 +6,6 @@ What a user's functions do wrong is one message here.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from torch import Tensor, nn
 from ..arguments import shown
 from ..errors import CanvasError, one_line
 from ..inputs import tensors_of
+from ..metric import LARGEST
 
 if TYPE_CHECKING:
     from .task import Divergence, Task
@@ -36,6 +36,16 @@ def to_device(batch: Any, device: torch.device) -> tuple[Tensor, Tensor]:
     """(inputs, targets) of a batch on a device; raises CanvasError for a batch of another form."""
     inputs, targets = pair_of(batch)
     return inputs.to(device), targets.to(device)
+
+
+def tensor_of(outputs: Any) -> Tensor:
+    """The outputs of a network on the CPU; raises CanvasError where they are no tensor."""
+    if not isinstance(outputs, Tensor):
+        raise CanvasError(
+            f"the network returns a {type(outputs).__name__}, this task takes a tensor: give a "
+            "canvas.Task of your own"
+        )
+    return outputs.cpu()
 
 
 def pair_of(batch: Any) -> tuple[Tensor, Tensor]:
@@ -94,7 +104,7 @@ def loss_of(task: Task, model: nn.Module, batch: Any) -> tuple[Tensor, Call]:
             return torch.zeros(()), call
         with failing_as(f"the loss of task '{task.name}'", task.loss):
             loss = task.loss(model, batch)
-    if not isinstance(loss, Tensor) or loss.numel() != 1:
+    if not isinstance(loss, Tensor) or loss.numel() != 1 or loss.is_complex():
         what = list(loss.shape) if isinstance(loss, Tensor) else shown(loss)
         raise CanvasError(
             f"the loss of task '{task.name}' returned {what}: it must return a tensor of one "
@@ -120,13 +130,11 @@ def evaluate(task: Task, model: nn.Module, batches: Iterable[Any]) -> float | No
     model.eval()
     with torch.no_grad(), failing_as(what, task.metric):
         value = task.metric(model, batches)
-    if isinstance(value, Tensor) and value.numel() == 1:
-        value = value.item()  # also one on another device
     try:
-        number = float(value)
-    except (TypeError, ValueError):
+        number = as_number(value)
+    except (TypeError, ValueError, OverflowError, RuntimeError):
         raise CanvasError(f"{what} returned {shown(value)}: it must return a number") from None
-    if not math.isfinite(number):
+    if not abs(number) <= LARGEST:
         raise NotFinite(f"{what} is {number}")
     if task.judged_by.is_share and not 0 <= number <= 1:
         raise CanvasError(
@@ -134,6 +142,15 @@ def evaluate(task: Task, model: nn.Module, batches: Iterable[Any]) -> float | No
             "task another unit"
         )
     return number
+
+
+def as_number(value: Any) -> float:
+    """A number, or a tensor of one number on any device; raises what `float` does."""
+    if isinstance(value, Tensor) and value.numel() == 1:
+        value = value.item()
+    if isinstance(value, (str, bytes)):
+        raise TypeError("a text is no number")
+    return float(value)
 
 
 def hits_of(task: Task, model: nn.Module, batches: Iterable[Any], count: int) -> Tensor | None:
@@ -159,7 +176,7 @@ def divergence_of(name: str, divergence: Divergence | None, outputs: Any, teache
     what = f"the divergence of task '{name}'"
     with failing_as(what):
         value = divergence(outputs, teacher)
-    if not isinstance(value, Tensor) or value.numel() != 1:
+    if not isinstance(value, Tensor) or value.numel() != 1 or value.is_complex():
         raise CanvasError(f"{what} returned {shown(value)}: it must return a tensor of one number")
     return value.reshape(())
 
@@ -182,7 +199,7 @@ def failing_as(what: str, function: Any = None) -> Iterator[None]:
         yield
     except (CanvasError, NotFinite):
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if str(getattr(function, "__module__", "")).startswith("canvas."):
             raise
         raise CanvasError(f"{what} failed: {one_line(error)}") from error

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..errors import CanvasError
-from .evaluate import NotFinite, device_of, pair_of, to_device
+from .evaluate import NotFinite, device_of, pair_of, tensor_of, to_device
 from .task import Task
 
 
@@ -44,7 +44,7 @@ def mean_average_precision(model: nn.Module, batches: Iterable[Any]) -> float:
     device = device_of(model)
     found: list[tuple[Tensor, Tensor]] = []
     for inputs, labels in map(pair_of, batches):
-        found.append(_pair(model(inputs.to(device)).cpu(), labels))
+        found.append(_pair(tensor_of(model(inputs.to(device))), labels))
     scores, labels = (torch.cat(parts) for parts in zip(*found))
     if not torch.isfinite(scores).all():
         raise NotFinite("outputs for some examples are not finite")

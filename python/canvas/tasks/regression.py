@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..errors import CanvasError
-from .evaluate import NotFinite, device_of, pair_of, to_device
+from .evaluate import NotFinite, device_of, pair_of, tensor_of, to_device
 from .task import Task
 
 LEAST_VARIANCE = 1e-12
@@ -23,7 +23,8 @@ def _pair(outputs: Any, wanted: Tensor) -> tuple[Tensor, Tensor]:
     """Outputs and targets [N, numbers]; raises CanvasError where their shapes differ."""
     if not isinstance(outputs, Tensor):
         raise CanvasError(f"regression needs a tensor as output, not a {type(outputs).__name__}")
-    ours, theirs = outputs.flatten(1), wanted.reshape(len(wanted), -1).to(outputs.dtype)
+    ours = outputs.reshape(len(outputs) if outputs.ndim else 1, -1)
+    theirs = wanted.reshape(len(wanted) if wanted.ndim else 1, -1).to(outputs.dtype)
     if ours.shape != theirs.shape:
         raise CanvasError(
             f"outputs are {list(outputs.shape)} and targets {list(wanted.shape)}: regression "
@@ -43,7 +44,9 @@ def rmse(model: nn.Module, batches: Iterable[Any]) -> float:
     device = device_of(model)
     total, count = 0.0, 0
     for inputs, wanted in map(pair_of, batches):
-        ours, theirs = _pair(model(inputs.to(device)).cpu(), wanted)
+        ours, theirs = _pair(tensor_of(model(inputs.to(device))), wanted)
+        if not bool(theirs.isfinite().all()):
+            raise CanvasError("a target is NaN or infinite: the data of a regression are numbers")
         total += float((ours.double() - theirs.double()).square().sum())
         count += ours.numel()
     if not math.isfinite(total):

@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from ..arguments import shown
-from ..errors import CanvasError
+from ..errors import CanvasError, one_line
 from ..inputs import Inputs
 from ..metric import POINTS, Metric
 
@@ -87,4 +87,10 @@ class Task:
 
     def inputs_of(self, batch: Any) -> Inputs:
         """What a network takes of a batch; raises CanvasError with one message."""
-        return Inputs.of(self.inputs(batch))
+        try:
+            inputs = self.inputs(batch)
+        except CanvasError:
+            raise
+        except Exception as error:
+            raise CanvasError(f"inputs of task '{self.name}' failed: {one_line(error)}") from error
+        return Inputs.of(inputs)

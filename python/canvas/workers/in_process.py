@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from ..errors import CanvasError
+from .pool import LOST_DATA
 from .worker import forget_engines, serve
 
 Message = dict[str, Any]
@@ -78,6 +80,9 @@ class InProcess:
                 serve(words, tell, answers)
         except Stopped:
             pass
+        except BaseException as error:  # sys.exit in the caller's code ends a job, no more
+            reason = f"its code raised {type(error).__name__}"
+            tell("failed", kind="error", reason=reason, log="")
 
     def answer(self, job: int, go: bool) -> None:
         """Tell a job that waits for a verdict whether to go on."""
@@ -107,6 +112,10 @@ class InProcess:
         except queue.Empty:
             pass
         messages = [(job, message) for job, message in messages if job == self.job]
+        for _, message in messages:
+            if message["event"] == "failed" and message.get("kind") == LOST_DATA:
+                self.close()
+                raise CanvasError(str(message.get("reason")))
         if any(message["event"] in ("done", "stopped", "failed") for _, message in messages):
             assert self.thread is not None
             self.thread.join()

@@ -88,9 +88,14 @@ def _begun(train: Any, network: nn.Module, context: Context) -> Iterator[Any]:
 
 def _judge(task: Task, score: Any) -> Task:
     """The task with the user's score as its metric."""
+
+    def metric(model: nn.Module, _batches: Any) -> Any:
+        with failing_as("the score function"):
+            return score(model)
+
     return Task(
-        None, lambda model, _batches: score(model), None, task.higher_is_better, task.unit,
-        task.name, metric_name=task.metric_name,
+        None, metric, None, task.higher_is_better, task.unit, task.name,
+        metric_name=task.metric_name,
     )  # fmt: skip
 
 
