@@ -4,9 +4,11 @@ a user's own task, loader or metric can do wrong.
 
 import json
 import math
+import multiprocessing
 import os
 import random
 import re
+import tempfile
 import time
 
 import numpy as np
@@ -688,7 +690,17 @@ def test_batches_of_one_example_keep_the_statistics_of_batchnorm():
     assert means and all(mean > 0 for mean in means)
 
 
-def test_loaders_may_have_workers_of_their_own():
+@pytest.fixture
+def short_names(monkeypatch):
+    """Sockets of loaders' workers lie in temporary folders, and may have 107 characters."""
+    with tempfile.TemporaryDirectory(dir="/tmp", prefix="c-") as folder:
+        monkeypatch.setattr(tempfile, "tempdir", folder)
+        monkeypatch.delitem(multiprocessing.current_process()._config, "tempdir", raising=False)
+        yield
+        monkeypatch.delitem(multiprocessing.current_process()._config, "tempdir", raising=False)
+
+
+def test_loaders_may_have_workers_of_their_own(short_names):
     data = splits("regression")
     network = trained(BUILT_IN["regression"], Body(pooled(1)), whole(data[0]))
     alone, helped = (

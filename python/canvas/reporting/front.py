@@ -122,7 +122,8 @@ def pick_line(rule: str, rows: Sequence[Candidate], picked: Candidate | None) ->
     if picked is None:
         return f"* {word}{limit}: no row, the unchanged network was not trained."
     if word == "fastest" and not any_timed(rows):
-        return f"* {word}{limit}: {title(picked)} (no other row was timed, so by MACs)."
+        by = "" if picked.kind == "baseline" else ", so by MACs"
+        return f"* {word}{limit}: {title(picked)} (no other row was timed{by})."
     if picked.kind == "baseline":
         return f"* {word}{limit}: {picked.name} (nothing beats it)."
     return f"* {word}{limit}: {title(picked)}{engines(picked, rows)}."

@@ -180,8 +180,9 @@ def head_lines(study: Study, options: dict[str, Any], rows: Sequence[Candidate])
         several = any(row.val_seeds > 1 for row in rows)
         known = "one seed, of some the mean of two" if several else "one seed"
         values = "Accuracies" if study.metric == Metric() else "Values"
+        where = "on images" if study.validation_images() else "those"
         lines.append(
-            f"{values} are of {known}, those that the search chose its finds by: no claim "
+            f"{values} are of {known}, {where} that the search chose its finds by: no claim "
             "can rest on them."
         )
     baseline = next((row for row in rows if row.kind == "baseline"), None)
