@@ -25,6 +25,7 @@ import canvas  # noqa: E402
 from canvas.data import Data  # noqa: E402
 from canvas.data.streamed import Streamed, seeded, streamed  # noqa: E402
 from canvas.fitting import fit_run, item_table, menu, screen  # noqa: E402
+from canvas.fitting.divergence import imitation  # noqa: E402
 from canvas.inputs import Inputs, join  # noqa: E402
 from canvas.metric import Metric  # noqa: E402
 from canvas.study import Study  # noqa: E402
@@ -346,6 +347,21 @@ def test_rmse_and_divergences_of_equal_outputs():
     p, q = torch.tensor([[0.3]]), torch.tensor([[0.6]])
     expected = 0.3 * math.log(0.3 / 0.6) + 0.7 * math.log(0.7 / 0.4)
     assert multi_label.divergence(q.logit(), p.logit()).item() == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("name", ["classification", "regression", "unlabelled"])
+def test_distillation_is_from_the_teacher(name):
+    task = BUILT_IN[name]
+    torch.manual_seed(1)
+    student, teacher = (nn.Sequential(nn.Flatten(), nn.Linear(4, 2)) for _ in range(2))
+    x = torch.randn(6, 1, 2, 2)
+    y = torch.arange(6) % 2 if name == "classification" else torch.randn(6, 2)
+    loss, outputs = imitation(task, teacher)(student, (x, y))
+    soft = (task.distillation or task.divergence)(student(x), teacher(x))
+    expected = soft if task.loss is None else 0.9 * soft + 0.1 * task.loss(student, (x, y))
+    assert loss.item() == pytest.approx(expected.item(), rel=1e-5) and soft.item() > 0.01
+    assert torch.equal(outputs, student(x)) and loss.requires_grad
+    assert all(weight.grad is None for weight in teacher.parameters())
 
 
 def test_a_metric_has_words_and_a_direction():
