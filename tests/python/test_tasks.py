@@ -675,8 +675,9 @@ def test_a_search_of_a_streamed_classification_knows_its_classes(tmp_path):
         compile="no", latency="torch", out=tmp_path, say=lambda _: None,
     )  # fmt: skip
     assert report.chosen and "accuracy" in str(report)
-    with pytest.raises(canvas.CanvasError, match="give validation, too"):
-        canvas.stream(classes_of(4, 1), test=classes_of(4, 1))
+    for missing, given in (("validation", "test"), ("test", "validation")):
+        with pytest.raises(canvas.CanvasError, match=f"give {missing}, too"):
+            canvas.stream(classes_of(4, 1), **{given: classes_of(4, 1)})
 
 
 # ---- what outsiders found -----------------------------------------------------------------------

@@ -242,10 +242,10 @@ def stream(train: Any, validation: Any = None, test: Any = None, *, name: str = 
     `stream` is for classifications whose images do not fit into memory, or whose loader augments
     them.  Raises CanvasError with one message for what is no loader.
     """
-    parts = [train, *(part for part in (validation, test) if part is not None)]
-    if test is not None and validation is None:
-        raise CanvasError("give validation, too, where there is a test split")
-    return streamed(tuple(parts), name)
+    if (validation is None) != (test is None):
+        missing = "validation" if validation is None else "test"
+        raise CanvasError(f"give {missing}, too, or a Dataset alone, from which both are cut")
+    return streamed((train,) if validation is None else (train, validation, test), name)
 
 
 def streamed_by_name(name: str, tested: bool = True) -> Streamed:

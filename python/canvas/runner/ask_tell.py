@@ -162,7 +162,7 @@ class AskedStudy:
 
     def ask(self) -> nn.Module | None:
         """The next network, in training mode with weights of the study's seed; None when all
-        trials are told.
+        trials have their scores.
 
         Raises CanvasError where the next network depends on scores that were not told yet.
         """
@@ -191,7 +191,7 @@ class AskedStudy:
         return None
 
     def _asked_finds_only(self) -> bool:
-        """Whether the unchanged network and the controls are told: finds may depend on them."""
+        """Whether the unchanged network and the controls have scores: finds may depend on them."""
         under_way = self._study.select(status=("new", "running"))
         return all(row.kind == "find" for row in under_way)
 
