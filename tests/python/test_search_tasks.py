@@ -191,6 +191,31 @@ def test_bad_input_is_one_message(own, tmp_path, words, message):
     assert not (tmp_path / "s").exists()
 
 
+def test_a_fit_takes_its_data_by_name(own, tmp_path, monkeypatch):
+    """As the command does: loaders of another task, and a classification that streams."""
+    from canvas.fit_options import read_fit_options
+    from canvas.fitting.fit_model import source_named
+
+    (tmp_path / "streams.py").write_text(
+        "import canvas, owncode\n"
+        "def pairs(seed):\n"
+        "    return [(x, (y > 0).long()) for x, y in owncode.batches(seed, 3)]\n"
+        "def stream():\n"
+        "    return canvas.stream(pairs(1), pairs(2), pairs(3))\n"
+        "def broken():\n"
+        "    return 1 / 0\n"
+    )
+    for name, task in (("owncode:data", own.HEAT), ("streams:stream", BUILT_IN["classification"])):
+        options = read_fit_options({"model": "owncode:build", "data": name, "latency": "none",
+                                    "budget": "macs=0.5x"})  # fmt: skip
+        source = source_named(options, task)
+        assert source.steps(64) in (3, 6) and source.count("test") == 96
+        with pytest.raises(canvas.CanvasError, match="leave crop out"):
+            source_named({**options, "crop": 1}, task)
+    with pytest.raises(canvas.CanvasError, match="cannot be made: ZeroDivisionError"):
+        source_named({**options, "data": "streams:broken"}, task)
+
+
 def test_networks_of_several_inputs_are_sent_to_fit(own, tmp_path):
     data = [({"x": x, "y": x}, y) for x, y in own.batches(1, 3)]
     with pytest.raises(canvas.CanvasError, match=r"one image tensor .* canvas\.fit takes others"):

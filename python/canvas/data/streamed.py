@@ -250,15 +250,21 @@ def stream(train: Any, validation: Any = None, test: Any = None, *, name: str = 
 
 def streamed_by_name(name: str, tested: bool = True) -> Streamed:
     """The loaders that `package.module:callable` returns, or that it is."""
-    found = find_by_name(name, "data")
-    if callable(found):
-        try:
-            found = found()
-        except CanvasError:
-            raise
-        except Exception as error:
-            raise CanvasError(f"data '{name}' cannot be made: {one_line(error)}") from error
+    found = made_by_name(name)
     return found if isinstance(found, Streamed) else streamed(found, name, tested)
+
+
+def made_by_name(name: str) -> Any:
+    """What `package.module:callable` returns, or the object of that name."""
+    found = find_by_name(name, "data")
+    if not callable(found):
+        return found
+    try:
+        return found()
+    except CanvasError:
+        raise
+    except Exception as error:
+        raise CanvasError(f"data '{name}' cannot be made: {one_line(error)}") from error
 
 
 def _cut(parts: list[Any]) -> list[Any]:

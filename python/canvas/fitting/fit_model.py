@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..data import READERS, Data, NamedSource, as_data, load_data
+from ..data import READERS, Data, NamedSource, Streamed, as_data, load_data
 from ..data.readers import image_options
+from ..data.streamed import made_by_name
 from ..errors import CanvasError
-from ..imports import find_by_name
 from ..nn.load_model import load_for
 from ..nn.network import Recipe, build_network
 from ..reporting.displays import make_display
@@ -22,7 +22,7 @@ from ..reporting.report import Report
 from ..study import TEACHER
 from ..tasks import Task, load_task
 from ..tasks.classification import CLASSIFICATION
-from ..tasks.evaluate import NotFinite, failing_as
+from ..tasks.evaluate import NotFinite
 from ..training.kept import Kept
 from ..training.train import Training
 from ..training.weights_file import load_weights
@@ -56,16 +56,13 @@ def source_named(options: dict[str, Any], task: Task) -> NamedSource:
     name = options["data"]
     if ":" not in name or name.partition(":")[0] in READERS:
         return load_data(name, **image_options(options))
-    make = find_by_name(name, "data")
-    if callable(make):
-        with failing_as(f"data '{name}'"):
-            make = make()
+    made = made_by_name(name)
     asked = {word: value for word, value in image_options(options).items() if value is not None}
-    if task is CLASSIFICATION:
-        return replace(as_data(make, **asked), name=name)
+    if task is CLASSIFICATION and not isinstance(made, Streamed):
+        return replace(as_data(made, **asked), name=name)
     if asked:
-        raise CanvasError(f"data '{name}' of another task are complete: leave {min(asked)} out")
-    return source_of(make, task, name)
+        raise CanvasError(f"loaders give their examples complete: leave {min(asked)} out")
+    return source_of(made, task, name)
 
 
 def network_of(options: dict[str, Any], source: NamedSource, task: Task) -> tuple[nn.Module, Any]:

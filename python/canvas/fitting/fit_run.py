@@ -392,9 +392,10 @@ class FitRun:
         there: set[str] = set()  # two items may be the same operator in other words
         for proposal in chosen:
             pack = proposal.pack(self.teacher.targets).text
-            if proposal.kind == MIX and _core.hash(pack) in there:
+            hash = _core.hash(pack) if proposal.kind == MIX else None
+            if hash in there:
                 continue
-            there |= {_core.hash(pack)} if proposal.kind == MIX else set()
+            there |= {hash} if hash else set()
             counts[proposal.kind] = counts.get(proposal.kind, 0) + 1
             if proposal.kind == MIX:
                 kind, name = "find", str(found)
@@ -411,7 +412,7 @@ class FitRun:
                     "role": proposal.kind,
                     "budget": budget.text,
                     "pack": pack,
-                    "hash": _core.hash(pack) if kind == "find" else None,
+                    "hash": hash,
                     "layer_macs": sum(row.macs for row in proposal.rows),
                     "choice": proposal.names,
                 }
