@@ -26,6 +26,7 @@ import torch
 
 import canvas
 from canvas.data import Data
+from canvas.data.batches import drawn
 from canvas.fitting.fit import TEACHER, TUNED_TEACHER, Candidate, Fit
 from canvas.nn.network import Recipe, build_network
 
@@ -39,12 +40,13 @@ def trained(data: Data, model: str, width: int, epochs: int, file: Path) -> torc
 
 
 def fewer(data: Data, count: int) -> Data:
-    """The same data with its first training images alone."""
+    """The same data with training images drawn by chance alone."""
     images, labels = data.train
+    at = drawn(len(labels), count)
     return replace(
         data,
-        train=(images[:count].clone(), labels[:count].clone()),
-        description=f"{data.description}; the first {count} training images",
+        train=(images[at], labels[at]),
+        description=f"{data.description}; {count} training images drawn from them",
         checksum="",
     )
 

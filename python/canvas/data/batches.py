@@ -3,23 +3,25 @@
     Splits      images in memory or in mapped files, augmented batch by batch
     Streamed    batches that a loader of the user's makes, anew in every pass (streamed.py)
 
-Both give the same four things: how many steps an epoch has, the batches of an epoch, batches to
-score, and the first examples of a split.  A batch is what a task takes: (inputs, targets), or
-whatever the user's loader gives.
+Both give the same things: how many steps an epoch has, the batches of an epoch, batches to score,
+the first examples of a split, and a sample of it.  A batch is what a task takes: (inputs, targets),
+or whatever the user's loader gives.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
+from ..inputs import Inputs
 from .augment import Augmentation
 
 SCORE_BATCH = 256
+SAMPLE_SEED = 0
 LEAST_WAIT = 0.1  # seconds of a pass; less is no bottleneck
 
 
@@ -50,6 +52,12 @@ class Source(Protocol):
 
     def first(self, split: str, count: int) -> list[Any]:
         """The first batches of a split as they are, of together about `count` examples."""
+        ...
+
+    def sample(self, split: str, count: int, inputs_of: Callable[[Any], Inputs]) -> list[Inputs]:
+        """The inputs of about `count` examples from all over a split in an order drawn by chance,
+        the same every time: splits may be sorted by class.
+        """
         ...
 
     def count(self, split: str) -> int:
@@ -93,6 +101,11 @@ class Splits:
     def first(self, split: str, count: int) -> list[Any]:
         images, labels = getattr(self, split)
         return [(images[:count], labels[:count])]
+
+    def sample(self, split: str, count: int, inputs_of: Callable[[Any], Inputs]) -> list[Inputs]:
+        images, labels = getattr(self, split)
+        at = drawn(len(labels), count)
+        return [inputs_of((images[at], labels[at]))]
 
 
 class _Batches:
@@ -150,6 +163,11 @@ class _Shuffled:
         images, labels = self.data.train
         for at in self.order[: count * self.size].split(self.size):
             yield images[at], labels[at]
+
+
+def drawn(total: int, count: int) -> Tensor:
+    """Positions of `count` of `total` examples in an order by chance, the same every time."""
+    return torch.randperm(total, generator=torch.Generator().manual_seed(SAMPLE_SEED))[:count]
 
 
 def batches_of(order: Tensor, size: int) -> list[Tensor]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any
@@ -23,8 +23,8 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset
 from ..arguments import TEXT, checked, shown
 from ..errors import CanvasError, one_line
 from ..imports import find_by_name
-from ..inputs import tensors_of
-from .batches import Pass
+from ..inputs import Inputs, join, tensors_of
+from .batches import Pass, drawn
 from .dataset import SPLITS
 from .images import DATA_SEED
 
@@ -152,6 +152,27 @@ class Streamed:
             if examples >= count:
                 break
         return found
+
+    def sample(self, split: str, count: int, inputs_of: Callable[[Any], Inputs]) -> list[Inputs]:
+        """From one pass over the split; the first batches of the training split, which is long and
+        which a loader shuffles.
+        """
+        if split == "train":
+            return [inputs_of(batch) for batch in self.first(split, count)]
+        total = self.counts[split]
+        order = drawn(total, count)
+        place = torch.full((total,), -1)
+        place[order] = torch.arange(len(order))
+        found: list[Inputs] = []
+        places: list[Tensor] = []
+        begin = 0
+        for batch in self.counted(split):
+            at = place[begin : begin + _examples(batch)]
+            begin += len(at)
+            if (at >= 0).any():
+                found.append(inputs_of(batch)[torch.nonzero(at >= 0)[:, 0]])
+                places.append(at[at >= 0])
+        return [join(found)[torch.argsort(torch.cat(places))]]
 
     def iterate(self, split: str, seed: int) -> Iterator[Any]:
         """The batches of one pass; raises CanvasError where it fails or gives none."""

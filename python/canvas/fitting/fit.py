@@ -42,7 +42,7 @@ from ..stored_options import COMMAND, FIT
 from ..study import Candidate as Network
 from ..study import Study, writing
 from ..tasks import Task, load_task
-from ..tasks.check_task import check_task, first_inputs
+from ..tasks.check_task import check_task, some_inputs
 from ..tasks.classification import CLASSIFICATION, UNLABELLED
 from ..tasks.evaluate import NotFinite, evaluate, failing_as
 from .candidates import CONTROLS, MIX, SINGLE
@@ -250,8 +250,8 @@ def fit_into(
     torch.set_num_threads(1)  # so that one process gives what another one gives
     try:
         memory = int(options["memory"])
-        train = first_inputs(source, task, "train", IMAGES, memory)
-        validation = first_inputs(source, task, "validation", VALIDATION, memory)
+        train = some_inputs(source, task, "train", IMAGES, memory)
+        validation = some_inputs(source, task, "validation", VALIDATION, memory)
         teacher = Teacher(network, options["policy"], train, validation, task)
         run = FitRun(study, options, teacher, source, display, begun)
         with writing(study.folder):

@@ -15,14 +15,13 @@ from .task import Task
 SAME = 1e-4  # a divergence of equal outputs, at most
 
 
-def first_inputs(source: Source, task: Task, split: str, count: int, memory: int) -> Inputs:
-    """The inputs of the first `count` examples of a split, fewer where they would take more than
+def some_inputs(source: Source, task: Task, split: str, count: int, memory: int) -> Inputs:
+    """The inputs of `count` examples from all over a split, fewer where they would take more than
     `memory` bytes.
     """
     parts = [task.inputs_of(batch) for batch in source.first(split, 1)]
     count = max(1, min(count, memory // max(parts[0].bytes_each, 1)))
-    batches = source.first(split, count)
-    return join([task.inputs_of(batch) for batch in batches])[:count]
+    return join(source.sample(split, count, task.inputs_of))[:count]
 
 
 def check_task(network: nn.Module, source: Source, task: Task, distilled: bool = True) -> None:
