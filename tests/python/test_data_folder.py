@@ -1,13 +1,13 @@
 """Image folders: every layout, every way in which one can be wrong."""
 
 import os
+import struct
+import zlib
 from contextlib import contextmanager
 
-import numpy as np
 import pytest
 from PIL import Image
 
-import canvas.data.images
 from canvas.data import SPLITS, load_data
 from canvas.data.augment import Augmentation
 from canvas.errors import CanvasError
@@ -24,6 +24,10 @@ def plant(root, counts, size=(8, 8)):
 
 def sizes(data):
     return tuple(len(getattr(data, split)[1]) for split in SPLITS)
+
+
+def splits_of(data):
+    return [getattr(data, split) for split in SPLITS]
 
 
 def reds(split):
@@ -292,18 +296,51 @@ def spoil(content):
     return damage
 
 
-def break_16_bits(root):
-    name = plant(root, CAT_DOG)
-    deep = Image.fromarray(np.full((8, 8), 40000, np.uint16))
-    deep.save(root / "train" / "dog" / "000.png")
-    return name
-
-
 def break_folder_for_file(root):
     name = plant(root, CAT_DOG)
     (root / "train" / "dog" / "000.png").unlink()
     (root / "train" / "dog" / "000.png").symlink_to(root / "gone.png")
     return name
+
+
+def break_one(root):
+    name = plant(root, CAT_DOG)
+    (root / "train" / "dog" / "007.png").write_bytes(b"GIF89a")
+    return name
+
+
+@pytest.mark.parametrize("damage", [break_pipe, break_device, break_folder_for_file, break_one])
+def test_a_file_that_cannot_be_read_is_grey_and_named(tmp_path, damage):
+    data = load_data(damage(tmp_path), normalize=False)
+    again = load_data(f"folder:{tmp_path}", normalize=False)
+    grey = [int((images == 128 / 255).all(dim=(1, 2, 3)).sum()) for images, _ in splits_of(data)]
+    assert sum(grey) == 1 and sum(sizes(data)) in (60, 61)
+    assert "; 1 image file is grey: it cannot be read ('train/dog/" in data.description
+    assert again.checksum == data.checksum and again.description == data.description
+
+
+@pytest.mark.parametrize("kind", ["grey", "colour", "transparent"])
+def test_sixteen_bits_are_scaled_to_eight(tmp_path, kind):
+    """A grey file of 16 bits; Pillow itself reads those in colour as 8."""
+    name = plant(tmp_path, {"train/a": 9, "train/b": 9})
+    for path in tmp_path.rglob("*.png"):
+        write_png(path, kind, 40000)
+    data = load_data(name, normalize=False)
+    assert float((data.train[0][:, :3] - round(40000 / 257) / 255).abs().max()) < 1.01 / 255
+
+
+def write_png(path, kind, value):
+    """A PNG of 8x8 pixels of 16 bits, all of one value."""
+    channels, colour = {"grey": (1, 0), "colour": (3, 2), "transparent": (4, 6)}[kind]
+
+    def chunk(name, content):
+        body = name + content
+        return struct.pack(">I", len(content)) + body + struct.pack(">I", zlib.crc32(body))
+
+    row = b"\0" + struct.pack(">H", value) * (8 * channels)
+    head = struct.pack(">IIBBBBB", 8, 8, 16, colour, 0, 0, 0)
+    parts = (chunk(b"IHDR", head), chunk(b"IDAT", zlib.compress(row * 8)), chunk(b"IEND", b""))
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(parts))
 
 
 @pytest.mark.parametrize(
@@ -317,16 +354,9 @@ def break_folder_for_file(root):
         (break_missing_in_test, "class 'dog' is in 'train' but not in .*/test': all splits must"),
         (break_missing_in_train, "class 'eel' is in .*/val' but not in 'train': all splits must"),
         (break_few, "class 'cat' has too few training images for validation images to be cut"),
-        (spoil(lambda data: b""), "/train/dog/0..[.]png' cannot be read: UnidentifiedImageError"),
+        (spoil(lambda data: b""), "/train/dog/00.[.]png' cannot be read: it is no image of a"),
         (spoil(lambda data: b"GIF89a"), "/train/dog/0..[.]png' cannot be read: "),
         (spoil(lambda data: data[:-30]), "/train/dog/0..[.]png' cannot be read: "),
-        (
-            break_16_bits,
-            "dog/000.png' cannot be read: it has I;16 pixels, more than 8",
-        ),
-        (break_pipe, "dog/pipe.png' cannot be read: it is no file"),
-        (break_device, "dog/zero.png' cannot be read: it is no file"),
-        (break_folder_for_file, "dog/000.png' cannot be read: it is no file"),
     ],
 )
 def test_a_broken_folder_is_one_message(tmp_path, damage, words):
@@ -336,22 +366,14 @@ def test_a_broken_folder_is_one_message(tmp_path, damage, words):
     assert "\n" not in str(caught.value)
 
 
-def test_what_does_not_fit_is_rejected_before_anything_is_decoded(tmp_path, monkeypatch):
-    name = plant(tmp_path, CAT_DOG)
-    for path in (tmp_path / "train").rglob("*.png"):
-        path.write_bytes(b"")
-    monkeypatch.setattr(canvas.data.images, "machine_memory", lambda: 60 * 3 * 32 * 32 * 4 * 2 - 1)
-    with pytest.raises(CanvasError, match="60 images of 32x32 would take "):
-        load_data(name, image_size=32)
-
-
 def test_names_that_are_no_text_are_shown_escaped(tmp_path):
     name = plant(tmp_path, CAT_DOG)
     bad = (tmp_path / "train" / "dog").rename(tmp_path / "train" / "d\udcff\n")
-    (bad / "000.png").write_bytes(b"")
+    for path in bad.iterdir():
+        path.write_bytes(b"")
     with pytest.raises(CanvasError) as caught:
         load_data(name)
-    assert r"d\udcff\n/000.png" in str(caught.value) and str(caught.value).isprintable()
+    assert r"d\udcff\n/0" in str(caught.value) and str(caught.value).isprintable()
 
 
 def test_one_folder_is_for_validation(tmp_path):

@@ -3,26 +3,33 @@
     Splits      images in memory or in mapped files, augmented batch by batch
     Streamed    batches that a loader of the user's makes, anew in every pass (streamed.py)
 
-Both give the same things: how many steps an epoch has, the batches of an epoch, batches to score,
-the first examples of a split, and a sample of it.  A batch is what a task takes: (inputs, targets),
-or whatever the user's loader gives.
+Both give the same things: how many steps an epoch has, the batches of an epoch, batches to
+score, the first examples of a split, and a sample of it.  A batch is what a task takes: (inputs,
+targets), or whatever the user's loader gives.
 """
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
+from ..errors import CanvasError
 from ..inputs import Inputs
 from .augment import Augmentation
 
 SCORE_BATCH = 256
+SCORE_BYTES = 64 << 20  # of the images of a batch
 SAMPLE_SEED = 0
 LEAST_WAIT = 0.1  # seconds of a pass; less is no bottleneck
+
+
+class DataFailed(CanvasError):
+    """Examples cannot be made, or are others than before: no fault of a network."""
 
 
 class Pass(Protocol):
@@ -113,13 +120,15 @@ class _Batches:
 
     def __init__(self, images: Any, labels: Tensor) -> None:
         self.images, self.labels = images, labels
+        each = 4 * math.prod(images.shape[1:])
+        self.size = max(1, min(SCORE_BATCH, SCORE_BYTES // max(each, 1)))
 
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
-        parts = self.images.split(SCORE_BATCH), self.labels.split(SCORE_BATCH)
+        parts = self.images.split(self.size), self.labels.split(self.size)
         return zip(*parts, strict=True)
 
     def __len__(self) -> int:
-        return -(-len(self.labels) // SCORE_BATCH)
+        return -(-len(self.labels) // self.size)
 
 
 class Watched:
@@ -156,13 +165,21 @@ class _Shuffled:
 
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
         images, labels = self.data.train
-        for at in batches_of(self.order, self.size):
-            yield self.data.augmentation.apply(images[at], self.chance), labels[at]
+        order = batches_of(self.order, self.size)
+        for at, batch in zip(order, _fetched(images, order), strict=True):
+            yield self.data.augmentation.apply(batch, self.chance), labels[at]
 
     def plain(self, count: int) -> Iterator[tuple[Tensor, Tensor]]:
         images, labels = self.data.train
-        for at in self.order[: count * self.size].split(self.size):
-            yield images[at], labels[at]
+        order = self.order[: count * self.size].split(self.size)
+        for at, batch in zip(order, _fetched(images, order), strict=True):
+            yield batch, labels[at]
+
+
+def _fetched(images: Any, order: Sequence[Tensor]) -> Iterable[Tensor]:
+    """`images[at]` of each, ahead of time where they are in files."""
+    ahead = getattr(images, "ahead", None)
+    return ahead(order) if ahead else (images[at] for at in order)
 
 
 def drawn(total: int, count: int) -> Tensor:

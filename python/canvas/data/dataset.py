@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,19 +20,20 @@ from .batches import Splits
 
 SPLITS = ("train", "validation", "test")
 
-Split = tuple[Tensor, Tensor]
+Split = tuple[Any, Tensor]
 
 
 @dataclass(frozen=True)
 class Data(Splits):
     """Images and labels of three splits.
 
-    Each split is (images [N, C, H, W] float32, labels [N] int64 in 0..classes-1).  `checksum` is
-    the sha256 of all of it, `description` a text for people.  `mean` and `deviation` normalised
-    each channel (() = not normalised), `augmentation` is what a training does to its batches, and
-    `synthetic` means that no image was ever taken of anything.  `test_groups` marks test images of
-    the same thing, such as placements of one scan, by a number for each image, equal within a
-    group (() = every image is a group of its own).
+    Each split is (images [N, C, H, W] float32, labels [N] int64 in 0..classes-1); the images may
+    stay in files (FileImages), which `listed` then has.  `checksum` is the sha256 of all of it,
+    `description` a text for people.  `mean` and `deviation` normalised each channel (() = not
+    normalised), `augmentation` is what a training does to its batches, and `synthetic` means that
+    no image was ever taken of anything.  `test_groups` marks test images of the same thing, such
+    as placements of one scan, by a number for each image, equal within a group (() = every image
+    is a group of its own).
     """
 
     name: str
@@ -46,6 +48,7 @@ class Data(Splits):
     deviation: tuple[float, ...] = ()
     synthetic: bool = False
     test_groups: tuple[int, ...] = ()
+    listed: Any = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         for split in SPLITS:
@@ -73,7 +76,10 @@ class Data(Splits):
     def _digest(self) -> str:
         digest = hashlib.sha256()
         for split in SPLITS:
-            for tensor in getattr(self, split):
-                digest.update(f"{split} {tensor.dtype} {list(tensor.shape)}\n".encode())
-                digest.update(np.ascontiguousarray(tensor.numpy()))
+            for part in getattr(self, split):
+                digest.update(f"{split} {part.dtype} {list(part.shape)}\n".encode())
+                if isinstance(part, Tensor):
+                    digest.update(np.ascontiguousarray(part.numpy()))
+                else:
+                    part.update(digest)
         return digest.hexdigest()

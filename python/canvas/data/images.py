@@ -16,6 +16,8 @@ import math
 import os
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -44,7 +46,8 @@ class Requested:
 
     `image_size` is the side in pixels, `images` the largest number of training images (validation
     included; the same share of each class), `normalize` and `flip` are yes or no, `crop` is the
-    largest shift in pixels.  Raises CanvasError with one message for a value that cannot be.
+    largest shift in pixels.  `beside`: a folder that an earlier call may have kept an index in.
+    Raises CanvasError with one message for a value that cannot be.
     """
 
     image_size: int | None = None
@@ -52,6 +55,7 @@ class Requested:
     normalize: bool | None = None
     flip: bool | None = None
     crop: int | None = None
+    beside: Path | None = None
 
     def __post_init__(self) -> None:
         for name, (low, high) in LIMITS.items():
@@ -182,16 +186,42 @@ def finish(
     `requested` say nothing, `test_groups` which test images show
     the same thing.  What is done to the images is added to `description`.
     """
-    images = [scale(images) for images, _ in splits]
-    augmentation = _augmentation(requested, images[0].shape[-1], photographs)
+    scaled = [(scale(images), labels) for images, labels in splits]
     mean: tuple[float, ...] = ()
     deviation: tuple[float, ...] = ()
-    if photographs if requested.normalize is None else requested.normalize:
-        mean, deviation = _moments(images[0])
-        for split in images:
-            normalize(split, mean, deviation)
+    if wants_normalized(requested, photographs):
+        mean, deviation = moments(scaled[0][0])
+        for images, _ in scaled:
+            normalize(images, mean, deviation)
+    return complete(
+        name, description, scaled, classes, requested, (mean, deviation),
+        photographs=photographs, synthetic=synthetic, test_groups=test_groups,
+    )  # fmt: skip
+
+
+def wants_normalized(requested: Requested, photographs: bool) -> bool:
+    return photographs if requested.normalize is None else requested.normalize
+
+
+def complete(
+    name: str,
+    description: str,
+    splits: Sequence[Any],
+    classes: int,
+    requested: Requested,
+    normalized: tuple[tuple[float, ...], tuple[float, ...]],
+    *,
+    photographs: bool = False,
+    synthetic: bool = False,
+    test_groups: Sequence[int] = (),
+) -> Data:
+    """The Data of splits whose images are numbers already, `normalized` by this mean and
+    deviation.
+    """
+    mean, deviation = normalized
+    augmentation = _augmentation(requested, splits[0][0].shape[-1], photographs)
     treatment = ["normalised per channel"] * bool(mean) + augmentation.words()
-    train, validation, test = ((scaled, labels) for scaled, (_, labels) in zip(images, splits))
+    train, validation, test = splits
     return Data(
         name,
         train,
@@ -207,7 +237,7 @@ def finish(
     )
 
 
-def counted(splits: Sequence[Split], classes: int, sources: Container[str]) -> str:
+def counted(splits: Sequence[Any], classes: int, sources: Container[str]) -> str:
     """`900 training, 100 validation (cut from train) and 200 test images of 10 classes, 32x32`."""
     train, validation, test = (
         f"{len(labels)} {word}" + " (cut from train)" * (part not in sources)
@@ -235,7 +265,7 @@ def _augmentation(requested: Requested, side: int, photographs: bool) -> Augment
     return Augmentation(photographs if requested.flip is None else requested.flip, crop)
 
 
-def _moments(images: Tensor) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def moments(images: Tensor) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Mean and deviation per channel, of the training images.  A channel that is the same
     everywhere is to be shifted only.
     """

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ..arguments import TEXT, checked
@@ -65,7 +66,11 @@ def load_data(
     shifts by up to so many pixels while training.  Raises CanvasError with one message for what
     cannot be found, read or done.
     """
-    requested = Requested(image_size, images, normalize, flip, crop)
+    return named_data(name, Requested(image_size, images, normalize, flip, crop))
+
+
+def named_data(name: str, requested: Requested) -> Data:
+    """As `load_data`."""
     kind, _, path = name.partition(":")
     if kind not in READERS:
         raise CanvasError(f"no data is called {quoted(name)}: there are {', '.join(NAMES)}")
@@ -83,15 +88,16 @@ def load_data(
         ) from error
 
 
-def as_data(value: Any, **requested: Any) -> Data:
-    """Whatever a user of Python may call data, as a Data.
+def as_data(value: Any, beside: Path | None = None, **requested: Any) -> Data:
+    """Whatever a user of Python may call data, as a Data; `beside`: the images of a study, which
+    may have an index of them.
 
     A name (`load_data`, which takes `requested`), a Data as it is, a torch Dataset or DataLoader,
     a pair (train, test) or a triple (train, validation, test) of them (`data_from`, likewise).
     Raises CanvasError with one message for anything else.
     """
     if isinstance(value, str):
-        return load_data(value, **requested)
+        return named_data(value, Requested(**requested, beside=beside))
     asked = {name: value for name, value in requested.items() if value is not None}
     if isinstance(value, Data):
         if asked:

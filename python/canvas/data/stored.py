@@ -4,6 +4,8 @@
           /train_labels.npy     and so on for validation, and for test where it is used
           /facts.json           what the images are, sha256 of each array
 
+Of images that stay in files, train_names.npy, train_ends.npy and train_states.npy say which.
+
 Pages of a mapped file are shared by all processes that read them.  The facts are written last, and
 their own sha256, the seal, is passed to a training: an array that is damaged, exchanged or only
 half written does not fit it.  A process computes the sha256 of an array once, and again only after
@@ -33,10 +35,12 @@ from ..files import at_once, open_file
 from .augment import Augmentation
 from .batches import Splits
 from .dataset import SPLITS, Data, Split
+from .file_images import NOTES, FileImages, Notes
 from .images import CHUNK, normalize, scale
 
 FOLDER = "images"  # beside the study
 FACTS = "facts.json"
+FILE_ARRAYS = ("names", "ends", "states")  # of FileImages
 DESCRIBED = (
     *("name", "classes", "description", "checksum", "mean", "deviation", "synthetic"),
     "test_groups",
@@ -59,6 +63,8 @@ def store(data: Data, folder: Path, splits: Sequence[str] = SPLITS) -> str:
     arrays = {name: array for part in splits for name, array in _arrays(data, part)}
     facts = {name: getattr(data, name) for name in DESCRIBED}
     facts |= {"augmentation": asdict(data.augmentation), "shape": data.shape}
+    if isinstance(data.train[0], FileImages):
+        facts["files"] = {"root": os.path.abspath(data.train[0].root)}
     facts["sha256"] = {name: _sha256_array(array) for name, array in arrays.items()}
     text = json.dumps(facts, indent=1).encode()
     if not _is_kept(folder, text, facts["sha256"]):
@@ -74,8 +80,12 @@ def store(data: Data, folder: Path, splits: Sequence[str] = SPLITS) -> str:
 def _arrays(data: Data, part: str) -> Iterator[tuple[str, np.ndarray]]:
     """What is kept of a split, by name."""
     images, labels = getattr(data, part)
-    kept = _as_bytes(images, data)
-    yield f"{part}_images", images.numpy() if kept is None else kept
+    if isinstance(images, FileImages):
+        for kind in FILE_ARRAYS:
+            yield f"{part}_{kind}", getattr(images, kind)
+    else:
+        kept = _as_bytes(images, data)
+        yield f"{part}_images", images.numpy() if kept is None else kept
     yield f"{part}_labels", labels.numpy()
 
 
@@ -114,7 +124,10 @@ def read(folder: Path) -> Data:
             if _digest(_place(folder, name)) != digest:
                 raise ValueError(f"the sha256 of {name}.npy is another")
         splits = {part: _split(folder, part, facts, _read_array) for part in SPLITS}
-        whole: Any = {part: (images[:], labels) for part, (images, labels) in splits.items()}
+        whole: Any = {
+            part: (images if isinstance(images, FileImages) else images[:], labels)
+            for part, (images, labels) in splits.items()
+        }
         known = {name: facts[name] for name in DESCRIBED if name != "checksum"}
         data = Data(**whole, **known, augmentation=facts["augmentation"])
         if data.checksum != facts["checksum"]:
@@ -130,8 +143,12 @@ def describe(folder: Path) -> dict[str, Any]:
 
 def has(folder: Path, splits: Sequence[str] = SPLITS) -> bool:
     """Whether these splits are kept in `folder`, in whatever state."""
-    names = [f"{part}_{kind}" for part in splits for kind in ("images", "labels")]
-    return all(place.is_file() for place in (folder / FACTS, *(_place(folder, n) for n in names)))
+    kinds = [("images",), FILE_ARRAYS]
+    return (folder / FACTS).is_file() and all(
+        _place(folder, f"{part}_labels").is_file()
+        and any(all(_place(folder, f"{part}_{k}").is_file() for k in kind) for kind in kinds)
+        for part in splits
+    )
 
 
 def seal_of(folder: Path) -> str:
@@ -178,7 +195,8 @@ class Mapped(Splits):
 
     def _split(self, part: str) -> Split:
         with _readable(self.folder):
-            for name in (f"{part}_images", f"{part}_labels"):
+            kinds = FILE_ARRAYS if self.facts["files"] else ("images",)
+            for name in (*(f"{part}_{kind}" for kind in kinds), f"{part}_labels"):
                 if _digest(_place(self.folder, name)) != self.facts["sha256"].get(name):
                     raise _exchanged(self.folder, f"{name}.npy")
             return _split(self.folder, part, self.facts, self._map)
@@ -236,11 +254,29 @@ def _split(
     folder: Path, part: str, facts: Mapping[str, Any], array: Callable[[Path], np.ndarray]
 ) -> Split:
     """A split whose images are read by `array`."""
-    images = array(_place(folder, f"{part}_images"))
     labels = _read_array(_place(folder, f"{part}_labels"))
+    if facts["files"]:
+        names, ends, states = (array(_place(folder, f"{part}_{kind}")) for kind in FILE_ARRAYS)
+        _check_files(names, ends, states, len(labels))
+        files = FileImages(
+            facts["files"]["root"], names, ends, states, facts["files"]["side"], facts["mean"],
+            facts["deviation"], Notes(folder / NOTES),
+        )  # fmt: skip
+        return files, torch.from_numpy(labels)
+    images = array(_place(folder, f"{part}_images"))
     if images.dtype not in (np.uint8, np.float32) or images.shape[1:] != facts["shape"]:
         raise ValueError(f"the {part} images are {images.dtype} {list(images.shape)}")
     return MappedImages(images, facts["mean"], facts["deviation"]), torch.from_numpy(labels)
+
+
+def _check_files(names: np.ndarray, ends: np.ndarray, states: np.ndarray, count: int) -> None:
+    """Raise ValueError for arrays that do not say which files `count` images are."""
+    if names.dtype != np.uint8 or names.ndim != 1 or ends.dtype != np.int64:
+        raise ValueError("the names of its files are damaged")
+    if states.dtype != np.int64 or states.shape != (count, 2) or ends.shape != (count,):
+        raise ValueError("the states of its files are damaged")
+    if not (np.diff(ends, prepend=-1) > 0).all() or (names[ends] != 0).any():
+        raise ValueError("the names of its files are damaged")
 
 
 def _read_array(place: Path) -> np.ndarray:
@@ -277,8 +313,13 @@ def _facts(text: bytes) -> dict[str, Any]:
         "test_groups": tuple(map(int, facts.get("test_groups", ()))),
         "augmentation": Augmentation(**facts["augmentation"]),
         "shape": (int(channels), int(height), int(width)),
+        "files": _read_files(facts.get("files"), int(height)),
         "sha256": dict(facts["sha256"]),
     }
+
+
+def _read_files(facts: Mapping[str, Any] | None, side: int) -> dict[str, Any] | None:
+    return None if facts is None else {"root": str(facts["root"]), "side": side}
 
 
 @contextmanager

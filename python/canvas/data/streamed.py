@@ -24,17 +24,13 @@ from ..arguments import TEXT, checked, shown
 from ..errors import CanvasError, one_line
 from ..imports import find_by_name
 from ..inputs import Inputs, join, tensors_of
-from .batches import Pass, drawn
+from .batches import DataFailed, Pass, drawn
 from .dataset import SPLITS
 from .images import DATA_SEED
 
 BATCH = 64  # of a Dataset, which makes none itself
 VALIDATION_SHARE = 10  # one example in so many of a Dataset, where no validation split is given
 TEST_SHARE = 5
-
-
-class LoaderFailed(CanvasError):
-    """A loader of the user's failed or gave other data: no fault of a network."""
 
 
 class Scoring:
@@ -132,13 +128,13 @@ class Streamed:
         return Scoring(self, split)
 
     def counted(self, split: str) -> Iterator[Any]:
-        """One pass; raises LoaderFailed where it has another number of examples than the first."""
+        """One pass; raises DataFailed where it has another number of examples than the first."""
         examples = 0
         for batch in self.iterate(split, DATA_SEED):
             examples += _examples(batch)
             yield batch
         if split in self.counts and examples != self.counts[split]:
-            raise LoaderFailed(
+            raise DataFailed(
                 f"the {split} loader gave {examples} examples, {self.counts[split]} in its first "
                 "pass: it must give the same in every pass"
             )
@@ -182,14 +178,14 @@ class Streamed:
                 for batch in self.loaders[split]:
                     yield batch
                     number += 1
-            except LoaderFailed:
+            except DataFailed:
                 raise
             except (Exception, SystemExit) as error:  # the code of a loader can raise anything
-                raise LoaderFailed(
+                raise DataFailed(
                     f"batch {number} of the {split} loader cannot be made: {one_line(error)}"
                 ) from error
         if not number:
-            raise LoaderFailed(f"the {split} loader gives no batch")
+            raise DataFailed(f"the {split} loader gives no batch")
 
 
 class _Epoch:
@@ -208,7 +204,7 @@ class _Epoch:
             yield batch
             number += 1
         if number < wanted:
-            raise LoaderFailed(
+            raise DataFailed(
                 f"the train loader ended after {number} of {wanted} batches: every epoch needs "
                 "as many"
             )

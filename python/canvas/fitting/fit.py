@@ -27,7 +27,7 @@ import torch
 from torch import Tensor, nn
 
 from ..arguments import FUNCTION, PATH, SWITCH, TEXT, WHOLE, checked, shown
-from ..data import Data, NamedSource, Streamed, as_data, streamed
+from ..data import Data, NamedSource, Streamed, as_data, keep_beside, stored, streamed
 from ..errors import CanvasError
 from ..fit_options import read_fit_options
 from ..nn.behaviour import record, record_answers
@@ -295,6 +295,8 @@ def begin(run: FitRun) -> None:
             "name": task.name, "metric": task.judged_by.to_json(),
         },
     )  # fmt: skip
+    if isinstance(source, Data):
+        keep_beside(source, run.study.folder / stored.FOLDER)
     run.display.judged_by(task.judged_by)
     if task.metric is None:
         run.display.line(

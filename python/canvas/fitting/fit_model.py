@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..data import READERS, Data, NamedSource, Streamed, as_data, load_data
+from ..data import READERS, Data, NamedSource, Streamed, as_data, stored
 from ..data.readers import image_options
 from ..data.streamed import made_by_name
 from ..errors import CanvasError
@@ -33,7 +33,7 @@ def fit_model(options: dict[str, Any], folder: Path, fresh: bool, progress: str)
     """A fit in `folder` with the options of `canvas fit`; `progress` is a way of displays.py."""
     begun = time.monotonic()
     task = load_task(options["task"])
-    source = source_named(options, task)
+    source = source_named(options, task, None if fresh else folder / stored.FOLDER)
     title = f"{options['model']} on {source.name}"
     display = make_display(progress, None, title, options["time_limit"], begun)
     with study_of(folder, fresh) as study:
@@ -49,13 +49,13 @@ def fit_model(options: dict[str, Any], folder: Path, fresh: bool, progress: str)
         return fit_into(study, network, source, task, options, display, begun).report
 
 
-def source_named(options: dict[str, Any], task: Task) -> NamedSource:
+def source_named(options: dict[str, Any], task: Task, beside: Path | None = None) -> NamedSource:
     """The data by its name: a reader's, or package.module:callable, which returns what canvas.fit
-    takes.
+    takes; the folder `beside` may have an index of it.
     """
     name = options["data"]
     if ":" not in name or name.partition(":")[0] in READERS:
-        return load_data(name, **image_options(options))
+        return as_data(name, beside, **image_options(options))
     made = made_by_name(name)
     asked = {word: value for word, value in image_options(options).items() if value is not None}
     if task is CLASSIFICATION and not isinstance(made, Streamed):

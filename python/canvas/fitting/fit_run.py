@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from .. import _core
-from ..data import LoaderFailed, NamedSource
+from ..data import DataFailed, NamedSource, Remarks
 from ..errors import CanvasError, NoSolution, one_line
 from ..inputs import Inputs
 from ..nn.fold import fold
@@ -33,7 +33,7 @@ from ..study import FittedItem, ScreenedKernel, Study, Timing, final_epochs
 from ..tasks.evaluate import NotFinite, evaluate, hits_of
 from ..tasks.task import Task
 from ..training.layer_data import LayerData
-from ..training.train import MUCH_WAITING, Training, waiting_line
+from ..training.train import Training
 from . import weight_files
 from .budget import Budget, parse_budget
 from .candidates import CONTROLS, MIX, SINGLE, Proposal, propose
@@ -112,10 +112,12 @@ class FitRun:
     begun: float
     ended: str = ""
     cut: bool = False  # the time limit ended the table
-    waited: bool = False  # a line has named the data as the bottleneck
     recorded: Mapping[str, LayerData] = field(default_factory=dict)
     menu: dict[tuple[str, str], Sized] = field(default_factory=dict)  # by layer and name
     fits: dict[tuple[str, str, int, int], str] = field(default_factory=dict)  # -> sha256
+
+    def __post_init__(self) -> None:
+        self.remarks = Remarks(self.source, self.display.line)
 
     @property
     def workers(self) -> int:
@@ -162,8 +164,8 @@ class FitRun:
         self._teacher()
         self.recorded, count = self.teacher.layer_data(self.options["memory"], IMAGES)
         self.display.line(
-            f"recorded {len(self.recorded)} layers on {count} examples; new statistics of BatchNorm "
-            f"alone cost a divergence of {self.teacher.floor:.2g}"
+            f"recorded {len(self.recorded)} layers on {count} examples; new statistics of "
+            f"BatchNorm alone cost a divergence of {self.teacher.floor:.2g}"
         )
         for item in self.study.fitted_items():
             self._know(item)
@@ -503,9 +505,7 @@ class FitRun:
         jobs = [(plan, self.seed, epochs) for plan in asked]
         for at, tuned in run_forked(self._tuned, jobs, self.workers, until, _lost):
             plan = asked[at]
-            if tuned.waiting >= MUCH_WAITING and not self.waited:
-                self.waited = True
-                self.display.line(waiting_line(tuned.waiting))
+            self.remarks.waited(tuned.waiting)
             if tuned.untuned and epochs:
                 self.display.line(
                     f"{plan.name}: {epochs} epochs of tuning made it worse on validation, it "
@@ -542,7 +542,7 @@ class FitRun:
             test, right = self._test(network)
         except NotFinite as error:
             return Tuned(why=f"nan: {error}")
-        except LoaderFailed:  # no fault of this network: the fit ends, and the same call goes on
+        except DataFailed:  # no fault of this network: the fit ends, and the same call goes on
             raise
         except CanvasError as error:  # of the user's loss or metric
             return Tuned(why=f"error: {error}")

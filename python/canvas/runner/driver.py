@@ -20,7 +20,7 @@ from torch import nn
 
 from .. import _core
 from ..arguments import FUNCTION, FUNCTIONS, PATH, SWITCH, TEXT, checked
-from ..data import SPLITS, Data, stored
+from ..data import SPLITS, Data, keep_beside, stored
 from ..errors import CanvasError, NoSolution
 from ..imports import stored_name
 from ..nn.controls import IDENTITY
@@ -128,7 +128,9 @@ def search(
     }
     options = read_options(given)
     try:
-        subject.read(options)
+        subject.read(
+            options, None if fresh else study_folder(out, storage, options) / stored.FOLDER
+        )
         options["data"] = read_option(BY_NAME["data"], subject.source.name)
         recipe = Recipe(
             subject.model,
@@ -152,7 +154,9 @@ def search(
         (say or say_to_stderr)("stopped before the search began: the same command starts it")
         raise
     with study:
-        run = Run(study, options, recipe, plan, begun, display, callbacks)
+        run = Run(
+            study, options, recipe, plan, begun, display, callbacks, source=subject.source
+        )  # fmt: skip
         run.task, run.loop = subject.task_name, subject.loop
         return run_search(run, subject)
 
@@ -216,6 +220,7 @@ def begin(run: Run, subject: Subject) -> None:
         splits = SPLITS if options["finalists"] else SPLITS[:2]
         with writing(study.folder):
             run.data = {"folder": str(folder), "seal": stored.store(source, folder, splits)}
+            keep_beside(source, folder)
     else:
         run.data = {"name": subject.data_name, "seal": source.checksum}
     run.display.line(f"{options['model']} on {source.name}: {what}")

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ..data import Remarks
 from ..nn.latency import ROUNDS, SAMPLE
 from ..nn.network import Plan, Recipe
 from ..reporting.progress import Display
@@ -54,7 +55,8 @@ class Run:
     `timing_failures`: {(what failed, reason): names of networks}; `skipped_stages`: stages that
     the time limit prevented; `data`: where jobs find their
     examples, the folder of stored images or the name of loaders, and a seal; `task`: its
-    name in this process; `loop`: the names of a loop of the user's and of its score.
+    name in this process; `loop`: the names of a loop of the user's and of its score; `source`: the
+    examples themselves.
     """
 
     study: Study
@@ -72,9 +74,11 @@ class Run:
     compiled: CompiledEngines = field(default_factory=CompiledEngines)
     timing_failures: dict[tuple[str, str], set[str]] = field(default_factory=dict)
     skipped_stages: list[str] = field(default_factory=list)
+    source: Any = None
     deadline: float = field(init=False)
 
     def __post_init__(self) -> None:
+        self.remarks = Remarks(self.source, self.display.line)
         limit = self.options["time_limit"]
         self.deadline = math.inf if limit is None else self.begun + limit
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -65,8 +66,10 @@ class Subject:
         names |= {f"the {name} function": value for name, value in self.loop.items()}
         return " and ".join(what for what, name in names.items() if is_given(name))
 
-    def read(self, options: Mapping[str, Any]) -> None:
-        """Read the data; raises CanvasError for what cannot be used or imported."""
+    def read(self, options: Mapping[str, Any], beside: Path | None = None) -> None:
+        """Read the data, of which the folder `beside` may have an index; raises CanvasError for
+        what cannot be used or imported.
+        """
         importable = {"model": self.model, "task": self.task_name, **self.loop}
         for what, name in importable.items():
             if not is_given(name) and ":" in name:
@@ -89,7 +92,7 @@ class Subject:
             if isinstance(self.data, Streamed):
                 self._loaders(self.data, give(self.data, "data"), asked)
             else:
-                self._source = as_data(self.data, **asked)
+                self._source = as_data(self.data, beside, **asked)
         else:
             source = self.data if isinstance(self.data, Streamed) else streamed(self.data)
             self._loaders(source, give(source, "data"), asked)

@@ -31,7 +31,6 @@ from ..study import (
     layer_file,
     remove_kept,
 )
-from ..training.train import MUCH_WAITING, waiting_line
 from ..workers.pool import Executor, Message
 from .clock import Clock
 from .control_rows import add_control
@@ -112,7 +111,6 @@ class Trials:
         self.courses: dict[int, Course] = {}
         self.waiting: dict[int, tuple[int, float]] = {}
         self.closing = False  # no time is left for new finds
-        self.waited = False  # a line has named the data as the bottleneck
 
     def total(self) -> int:
         """Finds that the search shall train."""
@@ -329,15 +327,9 @@ class Trials:
             processor = None if course.before else float(message.get("processor", course.seconds))
             loss = float(message["loss"])
             self.study.epoch(id, number, accuracy, loss, course.seconds, processor)
-        self._say_waiting(float(message.get("waiting", 0.0)))
+        self.run.remarks.waited(float(message.get("waiting", 0.0)))
         self.display.epoch(self._name(self.study.candidate(id)), accuracy)
         self.waiting[id] = (number, accuracy)
-
-    def _say_waiting(self, share: float) -> None:
-        """Name the bottleneck, once, where it is the data."""
-        if share >= MUCH_WAITING and not self.waited:
-            self.waited = True
-            self.display.line(waiting_line(share))
 
     def _judge(self, pool: Executor) -> None:
         """Give every training that waits its verdict, unless that has to wait itself."""

@@ -19,8 +19,14 @@ LAYER = "layer.safetensors"  # what a layer of the trained unchanged network see
 SPLITS = ("train", "validation", "test")
 IMAGES = "images"
 IMAGE_FILES = (  # data/stored.py writes them
-    *(f"{part}_{kind}.npy" for part in SPLITS for kind in ("images", "labels")),
+    *(
+        f"{part}_{kind}.npy"
+        for part in SPLITS
+        for kind in ("images", "labels", "names", "ends", "states")
+    ),
     "facts.json",
+    "index.npz",
+    "unreadable.jsonl",
 )
 LOOPS = "loops"  # a folder for each training by a loop of the user's
 WEIGHTS = "weights"  # the folder of what a fit keeps, each file named by its sha256

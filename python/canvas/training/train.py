@@ -89,17 +89,6 @@ def train(
     return curve
 
 
-MUCH_WAITING = 0.2  # a share of the time that is worth a line
-
-
-def waiting_line(share: float) -> str:
-    """The line of a search or a fit whose trainings wait for their data."""
-    return (
-        f"{100 * share:.0f} % of the time of a training is waiting for data: more workers in the "
-        "loader, or smaller files, make it faster"
-    )
-
-
 class Training:
     """A network under training: `epoch` trains one more, `done` counts them.
 

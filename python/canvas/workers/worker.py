@@ -130,14 +130,14 @@ def serve(job: Job, tell: Tell, answers: Answers) -> None:
 
 def failure_kind(error: BaseException) -> str:
     """nan, wrong_result, lost_data, out_of_memory or error."""
-    from ..data import LoaderFailed
+    from ..data import DataFailed
     from ..tasks.evaluate import NotFinite
 
     if isinstance(error, NotFinite):
         return "nan"
     if isinstance(error, WrongResult):
         return "wrong_result"
-    if isinstance(error, (LostData, LoaderFailed)):
+    if isinstance(error, (LostData, DataFailed)):
         return LOST_DATA
     text = str(error).lower()
     if isinstance(error, MemoryError) or ("alloc" in text and "memory" in text):
