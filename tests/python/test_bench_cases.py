@@ -263,6 +263,10 @@ SMALL = {  # arguments of its smallest run; FOLDER is an empty one
         *("--drawn", "1", "--shares", "0.5", "--steps", "1", "--epochs", "1", "--seeds", "1"),
         *("--teacher-epochs", "1", "--teacher", "FOLDER/teacher.safetensors"),
     ],
+    "folder": [
+        *("--names", "100", "--images", "60", "--side", "32", "--seconds", "20"),
+        *("--folder", "FOLDER"),
+    ],
     "layers": ["512@7", "--seconds", "1", "--rounds", "1", "--figure", "FOLDER/layers.svg"],
     "native": ["gemv", "--rounds", "1", "--compile", "none"],
     "network": ["--sampled", "1", "--rounds", "1"],

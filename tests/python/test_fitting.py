@@ -12,8 +12,10 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("scipy")
 
 from small_trained import Small, data, network  # noqa: E402, F401
+from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
 import canvas  # noqa: E402
+from canvas.data import Data, Streamed  # noqa: E402
 from canvas.fitting import choice, item_table, menu, screen  # noqa: E402
 from canvas.fitting.budget import parse_budget  # noqa: E402
 from canvas.fitting.candidates import CONTROLS, MIX, SINGLE, propose  # noqa: E402
@@ -22,6 +24,7 @@ from canvas.fitting.menu import Operator, sizes_of  # noqa: E402
 from canvas.fitting.teacher import Fitted, Teacher  # noqa: E402
 from canvas.nn import controls  # noqa: E402
 from canvas.nn.layer_target import Target, screening_layer  # noqa: E402
+from canvas.tasks.check_task import some_inputs  # noqa: E402
 from canvas.tasks.classification import CLASSIFICATION, divergence  # noqa: E402
 from canvas.training import layer_fit  # noqa: E402
 from canvas.training.layer_data import images_within, record  # noqa: E402
@@ -126,6 +129,41 @@ def test_the_error_is_that_of_images_not_fitted_to(teacher, recorded, monkeypatc
     fitted, scored = seen[:2]
     assert len(fitted) + len(scored) == len(recorded[target.name].inputs) and len(fitted) > 200
     assert not any(torch.equal(a, b) for a in fitted for b in scored[:3])
+
+
+def sorted_by_class(split):
+    order = torch.argsort(split[1], stable=True)
+    return split[0][order], split[1][order]
+
+
+def as_data(splits):
+    return Data("sorted", *splits, 3, "noisy patterns")
+
+
+def as_loaders(splits):
+    train, *others = (TensorDataset(*split) for split in splits)
+    return Streamed(DataLoader(train, 32, shuffle=True), *(DataLoader(s, 32) for s in others))
+
+
+@pytest.mark.parametrize("kind", [as_data, as_loaders])
+def test_examples_are_from_all_classes_of_sorted_splits(data, kind):
+    """A folder of images is sorted by class: new statistics of BatchNorm would be of one class."""
+    splits = [sorted_by_class(split) for split in (data.train, data.validation, data.test)]
+    source = kind(splits)
+    for part, (images, labels) in zip(("train", "validation"), splits, strict=False):
+        some = some_inputs(source, CLASSIFICATION, part, 90, 1 << 30).tensors[0]
+        same = (some[:, None] == images[None]).flatten(2).all(dim=2)
+        assert bool((same.sum(dim=1) == 1).all())
+        found = labels[same.float().argmax(dim=1)]
+        assert len(found) == 90 and len(same.any(dim=0).nonzero()) == 90
+        for half in found.split(45):  # in an order by chance
+            assert min(torch.bincount(half, minlength=3)) >= 6
+        again = some_inputs(source, CLASSIFICATION, part, 90, 1 << 30).tensors[0]
+        assert torch.equal(some, again)
+    whole = some_inputs(source, CLASSIFICATION, "validation", 10_000, 1 << 30)
+    assert len(whole) == len(splits[1][1])
+    few = some_inputs(source, CLASSIFICATION, "validation", 90, 10 * images[0].numel() * 4)
+    assert len(few) == 10
 
 
 def test_nan_layers_and_layers_that_run_twice_are_refused(network, data):

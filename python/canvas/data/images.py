@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ TEST_SHARE = 0.2  # of all images, where no others are given
 LIMITS = {"image_size": (4, 4096), "images": (2, 100_000_000), "crop": (0, 1024)}
 CROP_SHARE = 8  # photographs are shifted by up to 1/8 of their side
 CHUNK = 1024  # images at a time where a copy of all would be too many
+CHUNK_BYTES = 64 << 20  # of their numbers, at most
 DIGITS = 4  # decimals of mean and deviation: the same on every machine, and as people quote them
 
 Groups = list[np.ndarray]  # indices of images, one array per class
@@ -190,7 +191,8 @@ def finish(
     mean: tuple[float, ...] = ()
     deviation: tuple[float, ...] = ()
     if wants_normalized(requested, photographs):
-        mean, deviation = moments(scaled[0][0])
+        train = scaled[0][0]
+        mean, deviation = moments(train.split(chunk_of(train)))
         for images, _ in scaled:
             normalize(images, mean, deviation)
     return complete(
@@ -265,16 +267,20 @@ def _augmentation(requested: Requested, side: int, photographs: bool) -> Augment
     return Augmentation(photographs if requested.flip is None else requested.flip, crop)
 
 
-def moments(images: Tensor) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Mean and deviation per channel, of the training images.  A channel that is the same
-    everywhere is to be shifted only.
+def chunk_of(images: Any) -> int:
+    """How many images are changed or summed at a time."""
+    return max(1, min(CHUNK, CHUNK_BYTES // (4 * math.prod(images.shape[1:]))))
+
+
+def moments(chunks: Iterable[Tensor]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Mean and deviation per channel of training images.  A channel that is the same everywhere is
+    to be shifted only.
     """
-    count = images.numel() // images.shape[1]
-    total = torch.zeros(images.shape[1], dtype=torch.float64)
-    squares = torch.zeros_like(total)
-    for chunk in images.split(CHUNK):
-        total += chunk.double().sum((0, 2, 3))
-        squares += chunk.double().square().sum((0, 2, 3))
+    count, total, squares = 0, torch.zeros(1), torch.zeros(1)
+    for chunk in chunks:
+        count += chunk.numel() // chunk.shape[1]
+        total = total + chunk.double().sum((0, 2, 3))
+        squares = squares + chunk.double().square().sum((0, 2, 3))
     variance = (squares / count - (total / count).square()).clamp(min=0)
     mean = [round(value, DIGITS) for value in (total / count).tolist()]
     deviation = [round(value, DIGITS) or 1.0 for value in variance.sqrt().tolist()]

@@ -33,6 +33,7 @@ from .folder_scan import Scan, load_index, save_index, scan
 from .images import (
     LIMITS,
     Requested,
+    chunk_of,
     complete,
     counted,
     finish,
@@ -118,8 +119,8 @@ def _from_files(
         train.update(digest)
         key = digest.hexdigest()
         if key not in listed.moments:
-            sample = train[drawn(len(train), SAMPLE)]
-            listed.moments = {key: moments(sample)}
+            sample = drawn(len(train), SAMPLE).split(chunk_of(train))
+            listed.moments = {key: moments(train.ahead(sample))}
         mean, deviation = (tuple(map(float, values)) for values in listed.moments[key])
         splits = [(images.normalized(mean, deviation), labels) for images, labels in splits]
     data = complete(
