@@ -64,6 +64,23 @@ def one_of(*words: str) -> Callable[[Any], str]:
     return read
 
 
+KINDS_OF_DEVICES = ("cuda", "fake")  # beside the CPU
+
+
+def read_device(value: Any) -> str:
+    """A text such as cuda:0,2; raises ValueError with the expected form."""
+    text = "".join(value.split()) if isinstance(value, str) else ""
+    number = "[0-9]{1,4}"
+    kinds = "|".join(KINDS_OF_DEVICES)
+    match = re.fullmatch(rf"auto|cpu|(?:{kinds})(?::({number}(?:,{number})*))?", text)
+    if match is None:
+        raise ValueError("auto, cpu, cuda, or the numbers of devices as cuda:0,2")
+    numbers = [int(number) for number in (match[1] or "").split(",") if number]
+    if len(set(numbers)) < len(numbers):
+        raise ValueError("each device once")
+    return text
+
+
 def _switch(value: Any) -> bool:
     if not isinstance(value, bool):
         raise ValueError("True or False")
@@ -464,12 +481,12 @@ OPTIONS = (
     ),
     Option(
         "latency",
-        one_of("native", "torch"),
+        one_of("native", "torch", "none"),
         "native",
         False,
-        "native|torch",
+        "native|torch|none",
         "native: also time every network as native code (docs/networks.md), if there is a C "
-        "compiler; torch: time PyTorch only",
+        "compiler; torch: time PyTorch only; none: time no network",
     ),
     Option(
         "compile",
@@ -495,7 +512,24 @@ OPTIONS = (
         min(2, os.cpu_count() or 1),
         False,
         "N",
-        "parallel trainings, one thread each (default: 2, or 1 on a single core)",
+        "parallel trainings, one thread each (default: 2, or 1 on a single core; with GPUs 4 on "
+        "each, but no more than there are cores)",
+    ),
+    Option(
+        "device",
+        read_device,
+        "cpu",
+        False,
+        "auto|cpu|cuda[:N,N]",
+        "where networks are trained; auto: on all GPUs, if there are any",
+    ),
+    Option(
+        "amp",
+        one_of("no", "bf16", "fp16"),
+        "no",
+        True,
+        "no|bf16|fp16",
+        "16 bits in which networks are trained and scored, where torch has operators in them",
     ),
 )
 
@@ -515,8 +549,25 @@ def read_options(given: Mapping[str, Any]) -> dict[str, Any]:
     if values["budget"] is None and values["budget_sweep"] is None:
         values["budget"] = "macs=0.5x"
     budgets(values)
+    if values["latency"] == "none":
+        _check_untimed(values, given)
     latency_limit(values)
     return values
+
+
+def _check_untimed(values: dict[str, Any], given: Mapping[str, Any]) -> None:
+    """What is compared where no network is timed; raises CanvasError where the user asks for
+    times.
+    """
+    if latency_limit(values) is not None:
+        raise CanvasError("--latency none times nothing, and a budget of latency needs times")
+    if given.get("objectives") is None:
+        values["objectives"] = "macs"
+    for name, word in (("objectives", "latency"), ("pick", "fastest")):
+        if word in (values[name] or ""):
+            raise CanvasError(
+                f"--latency none times nothing, and --{name} '{values[name]}' needs times"
+            )
 
 
 def read_rows(given: Mapping[str, Any], rows: Sequence[Option], what: str) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from .batches import DataFailed, NamedSource, Source
 from .images_folder import keep_beside, unreadable
 from .readers import DATA_HELP, READERS, SPLITS, Data, as_data, data_from, load_data, load_images
 from .remarks import Remarks
+from .resident import resident
 from .stored import Mapped
 from .streamed import Streamed, stream, streamed
 
@@ -23,6 +24,7 @@ __all__ = [
     "keep_beside",
     "load_data",
     "load_images",
+    "resident",
     "stream",
     "streamed",
     "unreadable",

@@ -256,8 +256,8 @@ def scale(images: Tensor) -> Tensor:
 
 def normalize(images: Tensor, mean: Sequence[float], deviation: Sequence[float]) -> None:
     """Subtract each channel's mean and divide by its deviation, in place."""
-    images -= torch.tensor(mean)[:, None, None]
-    images /= torch.tensor(deviation)[:, None, None]
+    images -= torch.tensor(mean, device=images.device)[:, None, None]
+    images /= torch.tensor(deviation, device=images.device)[:, None, None]
 
 
 def _augmentation(requested: Requested, side: int, photographs: bool) -> Augmentation:

@@ -53,6 +53,7 @@ COLUMNS = (
     "chosen",
 )
 PICK = "fastest within 1.0"
+PICK_UNTIMED = "fewest-macs within 1.0"
 
 
 @dataclass(frozen=True)
@@ -119,8 +120,11 @@ def make_report(study: Study, ended: str = "") -> Report:
 
 
 def rule_of(options: Mapping[str, Any], metric: Metric) -> str:
-    """The rule for the picked row; a default has no limit in a unit that it does not know."""
-    return options.get("pick") or (PICK if metric.is_share else "most-accurate")
+    """The rule for the picked row; a default has no limit in a unit that it does not know, and no
+    time where none was taken.
+    """
+    default = PICK_UNTIMED if options.get("latency") == "none" else PICK
+    return options.get("pick") or (default if metric.is_share else "most-accurate")
 
 
 def ended_line(ended: str) -> str:

@@ -21,6 +21,7 @@ from torch import nn
 from .. import _core
 from ..arguments import FUNCTION, FUNCTIONS, PATH, SWITCH, TEXT, checked
 from ..data import SPLITS, Data, keep_beside, stored
+from ..devices import Device, check_amp, resolve, text_of
 from ..errors import CanvasError, NoSolution
 from ..imports import stored_name
 from ..nn.controls import IDENTITY
@@ -32,6 +33,7 @@ from ..reporting.report import Report, write_report
 from ..study import CLASSIFICATION, TRIED, VERSION, Study, writing
 from ..tasks import Task
 from ..workers.in_process import InProcess
+from ..workers.on_devices import OnDevices
 from ..workers.pool import Pool
 from .finals import train_finals
 from .next_item import draw_options
@@ -40,6 +42,8 @@ from .search_run import Callback, Run
 from .subject import Subject
 from .timing import time_networks
 from .trials import Trials, add_controls
+
+SHARING = 4  # trainings on each GPU where the user names no --workers
 
 
 @checked(
@@ -127,6 +131,11 @@ def search(
         **others,
     }
     options = read_options(given)
+    devices = resolve(options["device"])
+    for device in devices:
+        check_amp(device, options["amp"])
+    if given.get("workers") is None and devices[0].shared:
+        options["workers"] = min(SHARING * len(devices), os.cpu_count() or 1)
     try:
         subject.read(
             options, None if fresh else study_folder(out, storage, options) / stored.FOLDER
@@ -158,19 +167,20 @@ def search(
             study, options, recipe, plan, begun, display, callbacks, source=subject.source
         )  # fmt: skip
         run.task, run.loop = subject.task_name, subject.loop
-        return run_search(run, subject)
+        return run_search(run, subject, devices)
 
 
-def run_search(run: Run, subject: Subject) -> Report:
+def run_search(run: Run, subject: Subject, devices: Sequence[Device]) -> Report:
     """All stages on an open study; Ctrl-C leaves it ready to go on."""
     folder = run.study.folder
     try:
-        begin(run, subject)
-        with executor(run, subject) as pool:
+        begin(run, subject, devices)
+        with executor(run, subject, devices) as pool:
             Trials(run).train(pool)
             train_finals(run, pool)
-            time_networks(run, pool)
-            train_finals(run, pool)
+            if run.options["latency"] != "none":
+                time_networks(run, pool)
+                train_finals(run, pool)
         run.display.close()
         with writing(folder):
             run.study.session_ended(time.monotonic() - run.begun)
@@ -184,11 +194,23 @@ def run_search(run: Run, subject: Subject) -> Report:
         run.display.close()
 
 
-def executor(run: Run, subject: Subject) -> Pool | InProcess:
-    """What runs the trainings: children, or this process for what no child can import."""
+def executor(
+    run: Run, subject: Subject, devices: Sequence[Device]
+) -> Pool | InProcess | OnDevices:
+    """What runs the trainings: children, or this process for what no child can import; on devices
+    where they are more than this CPU as it is.
+    """
+    pool = _pool(run, subject, devices)
+    if not devices[0].shared and run.options["amp"] == "no":
+        return pool
+    return OnDevices(pool, devices, run.options["amp"], run.display.line)
+
+
+def _pool(run: Run, subject: Subject, devices: Sequence[Device]) -> Pool | InProcess:
     if not subject.given:
         workers = run.options["workers"]
-        return Pool(workers, memory_per_child(workers))
+        limited = devices[0].kind != "cuda"  # whose driver reserves more than it takes
+        return Pool(workers, memory_per_child(workers) if limited else 0)
     run.display.line(
         f"{subject.given} cannot be imported by name: one candidate at a time is trained in this "
         "process, where a crash ends the search, and limits of time and memory do not hold"
@@ -196,11 +218,13 @@ def executor(run: Run, subject: Subject) -> Pool | InProcess:
     return InProcess()
 
 
-def begin(run: Run, subject: Subject) -> None:
+def begin(run: Run, subject: Subject, devices: Sequence[Device]) -> None:
     """Record the question, store the images for the children, queue the baseline and the
     controls.
     """
     study, options, source = run.study, run.options, subject.source
+    options["device"] = text_of(devices)
+    before = study.options().get("device", "cpu") if study.options() else ""
     what = source.description if not subject.loop else "a training loop of the user's"
     if getattr(source, "synthetic", False) and not what.startswith("synthetic"):
         what = f"synthetic images: {what}"
@@ -224,6 +248,13 @@ def begin(run: Run, subject: Subject) -> None:
     else:
         run.data = {"name": subject.data_name, "seal": source.checksum}
     run.display.line(f"{options['model']} on {source.name}: {what}")
+    if devices[0].shared:
+        run.display.line(f"networks are trained on {options['device']}")
+    if known and before != options["device"]:
+        run.display.line(
+            f"earlier networks were trained on {before}: the same training need not give the same "
+            f"accuracy on {options['device']}"
+        )
     run.display.line(run.plan.table.rstrip())
     add_controls(run)
     run.display.begin(study.candidates(), run.plan.macs)

@@ -147,7 +147,7 @@ class Run:
         """Upper estimate of the seconds for latency and table, at most TIMING_SHARE of the time
         limit: without trainings there is nothing to time.
         """
-        if self.timed:
+        if self.timed or self.options["latency"] == "none":
             return WRAP_UP
         rows = sum(row.latency_ms is None for row in self.study.select(status=("done", "running")))
         expected = WRAP_UP + COMPILING * self._to_compile() + self.rounds_seconds(rows)

@@ -25,7 +25,9 @@ def finalists(candidates: Sequence[Candidate], count: int) -> list[Candidate]:
 
 
 def requested_engines(run: Run) -> dict[int, list[str]]:
-    """The engines in which each candidate is timed."""
+    """The engines in which each candidate is timed; none with --latency none."""
+    if run.options["latency"] == "none":
+        return {row.id: [] for row in run.study.candidates()}
     always = [EAGER, NATIVE] if run.options["latency"] == "native" else [EAGER]
     every = run.options["compile"] == "yes" and run.options["finalists"]
     candidates = run.study.candidates()

@@ -12,7 +12,7 @@ result is the same every time on one machine.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,7 +23,8 @@ from torch import Tensor, nn
 
 from ..data import Source, augment
 from ..data.batches import Watched
-from ..inputs import Inputs, call
+from ..devices import autocast, scaler_of
+from ..inputs import Inputs, call, map_tensors
 from ..tasks.classification import CLASSIFICATION, hits_in
 from ..tasks.evaluate import NotFinite, device_of, evaluate, finite, loss_of
 from ..tasks.task import Task
@@ -66,6 +67,7 @@ def train(
     kept: Kept | None = None,
     score_last: bool = False,
     task: Task = CLASSIFICATION,
+    amp: str = "no",
 ) -> list[Epoch]:
     """Train `model` on data.train for at most `epochs` epochs, or the first `until` of them, and
     return the curve on data.validation.
@@ -75,7 +77,7 @@ def train(
     `score_last` only the last epoch is scored, which spares about a fifth of the time.  Raises
     NotFinite where a loss, a weight, a statistic of BatchNorm or an output is NaN or infinite.
     """
-    training = Training(model, data, epochs, seed, batch_size, task=task)
+    training = Training(model, data, epochs, seed, batch_size, task=task, amp=amp)
     until = epochs if until is None else until
     curve: list[Epoch] = []
     if kept is not None:
@@ -94,7 +96,8 @@ class Training:
 
     Batches and their order are the source's, drawn on the CPU, the same on every device; the
     statistics of BatchNorm and every score are taken from examples without augmentation.
-    `objective` replaces the loss of the task.
+    `objective` replaces the loss of the task.  The network is trained where its weights are, in
+    the 16 bits of `amp`, if any; it is scored in the same.
     """
 
     def __init__(
@@ -107,8 +110,12 @@ class Training:
         peak_rate: float = PEAK_RATE,
         task: Task = CLASSIFICATION,
         objective: Objective | None = None,
+        amp: str = "no",
     ) -> None:
         self.model = model
+        self.amp = amp
+        self.place = device_of(model)
+        self.scaler = scaler_of(self.place, amp)
         self.task = task
         self.objective = objective or partial(_task_loss, task)
         self.data = data
@@ -148,11 +155,14 @@ class Training:
             count += examples
         if scored:
             plain = [self.task.inputs_of(batch) for batch in batches.plain(STATISTICS_BATCHES)]
-            recompute_statistics(self.model, plain)
+            with autocast(self.place, self.amp):
+                recompute_statistics(self.model, plain)
         check_finite(self.model, f"after epoch {self.done + 1}")
         score = None
         if scored:
-            score = evaluate(self.task, self.model, self.data.scoring("validation"))
+            scored_on = on_place(self.data.scoring("validation"), self.place)
+            with autocast(self.place, self.amp):
+                score = evaluate(self.task, self.model, scored_on)
         self.done += 1
         return Epoch(
             self.done - 1,
@@ -166,7 +176,9 @@ class Training:
     def _step(self, batch: Any) -> tuple[float, int]:
         """One step on a batch: its mean loss and, of a classification, how many were right."""
         self.optimizer.zero_grad(set_to_none=True)
-        loss, outputs = self.objective(self.model, batch)
+        batch = moved(batch, self.place)
+        with autocast(self.place, self.amp):
+            loss, outputs = self.objective(self.model, batch)
         value = loss.item()
         if not math.isfinite(value):
             raise NotFinite(f"the loss is {value} in epoch {self.done + 1}")
@@ -175,9 +187,11 @@ class Training:
         hits = 0
         if self.task is CLASSIFICATION:
             hits = hits_in(outputs, batch)
-        loss.backward()
+        self.scaler.scale(loss).backward()
+        self.scaler.unscale_(self.optimizer)
         nn.utils.clip_grad_norm_(self.model.parameters(), CLIP)
-        self.optimizer.step()
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
         self.schedule.step()
         return value, hits
 
@@ -193,8 +207,12 @@ class Training:
         tensors["random.order"] = self.order.get_state()
         tensors["random.chance"] = self.chance.get_state()
         tensors["random.torch"] = torch.get_rng_state()
-        if device_of(self.model).type == "cuda":
+        if self.place.type == "cuda":
             tensors["random.cuda"] = torch.cuda.get_rng_state()
+        if self.scaler.is_enabled():
+            kept = self.scaler.state_dict()
+            tensors["scaler.scale"] = torch.tensor(kept["scale"], dtype=torch.float64)
+            tensors["scaler.steps"] = torch.tensor(kept["_growth_tracker"])
         return tensors
 
     def restore(self, tensors: Mapping[str, Tensor], done: int) -> None:
@@ -211,9 +229,42 @@ class Training:
         self.order.set_state(tensors["random.order"])
         self.chance.set_state(tensors["random.chance"])
         torch.set_rng_state(tensors["random.torch"])
-        if "random.cuda" in tensors and torch.cuda.is_available():
+        if "random.cuda" in tensors and self.place.type == "cuda":
             torch.cuda.set_rng_state(tensors["random.cuda"])
+        if self.scaler.is_enabled() and "scaler.scale" in tensors:
+            kept = self.scaler.state_dict()
+            kept["scale"] = tensors["scaler.scale"].item()
+            kept["_growth_tracker"] = int(tensors["scaler.steps"])
+            self.scaler.load_state_dict(kept)
         self.done = done
+
+
+def moved(batch: Any, place: torch.device) -> Any:
+    """A batch with its tensors on a device."""
+    if place.type == "cpu":
+        return batch
+    return map_tensors(lambda tensor: tensor.to(place, non_blocking=True), batch)
+
+
+class _OnPlace:
+    """Batches with their tensors on a device; what else they have, such as `dataset`, is there."""
+
+    def __init__(self, batches: Any, place: torch.device) -> None:
+        self._batches, self._place = batches, place
+
+    def __iter__(self) -> Iterator[Any]:
+        return (moved(batch, self._place) for batch in self._batches)
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._batches, name)
+
+
+def on_place(batches: Any, place: torch.device) -> Any:
+    """Batches to score a network on, where it is."""
+    return batches if place.type == "cpu" else _OnPlace(batches, place)
 
 
 def first_batch(data: Source, seed: int, size: int) -> Any:

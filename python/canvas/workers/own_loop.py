@@ -47,16 +47,22 @@ class Context:
 
 
 def epochs_of(
-    network: nn.Module, task: Task, words: dict[str, Any], seed: int, epochs: int
+    network: nn.Module,
+    task: Task,
+    words: dict[str, Any],
+    seed: int,
+    epochs: int,
+    place: torch.device,
 ) -> Iterator[Epoch]:
     """The epochs of a training, each with its score; `words` name the loop, the score and the
-    folder.  Raises NotFinite, and CanvasError where the user's functions fail.
+    folder, `place` is where the network is.  Raises NotFinite, and CanvasError where the user's
+    functions fail.
     """
     train, score = (find_by_name(words[name], name) for name in ("train", "score"))
     folder = Path(words["folder"])
     folder.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(seed)
-    context = Context(torch.device("cpu"), seed, epochs, folder)
+    context = Context(place, seed, epochs, folder)
     judged = _judge(task, score)
     loop = _begun(train, network.train(), context)
     for number in range(epochs):

@@ -56,6 +56,8 @@ class Executor(Protocol):
 
     def wait(self, seconds: float) -> list[tuple[int, Message]]: ...
 
+    def close(self) -> None: ...
+
 
 @dataclass(eq=False)
 class Child:

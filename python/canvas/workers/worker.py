@@ -36,6 +36,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..errors import CanvasError, one_line
+from .on_devices import FULL, GONE
 from .pool import LOST_DATA
 from .scratch import import_without_blanks
 
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from ..data import Mapped, Source
+    from ..devices import Device
     from ..nn.network import Recipe
     from ..tasks import Task
     from ..training.kept import Kept
@@ -129,8 +131,9 @@ def serve(job: Job, tell: Tell, answers: Answers) -> None:
 
 
 def failure_kind(error: BaseException) -> str:
-    """nan, wrong_result, lost_data, out_of_memory or error."""
+    """nan, wrong_result, lost_data, out_of_device_memory, device_lost, out_of_memory or error."""
     from ..data import DataFailed
+    from ..devices import DeviceLost, OutOfDeviceMemory
     from ..tasks.evaluate import NotFinite
 
     if isinstance(error, NotFinite):
@@ -139,6 +142,10 @@ def failure_kind(error: BaseException) -> str:
         return "wrong_result"
     if isinstance(error, (LostData, DataFailed)):
         return LOST_DATA
+    if isinstance(error, OutOfDeviceMemory):
+        return FULL
+    if isinstance(error, DeviceLost):
+        return GONE
     text = str(error).lower()
     if isinstance(error, MemoryError) or ("alloc" in text and "memory" in text):
         return "out_of_memory"
@@ -162,20 +169,23 @@ def accuracy(job: Job, tell: Tell, answers: Answers) -> None:
         return
     import numpy as np
 
+    from ..data import resident
+    from ..devices import autocast
     from ..nn.memory_format import put_in
     from ..nn.network import Recipe, build_network, cost
     from ..tasks import load_task
     from ..tasks.evaluate import evaluate, hits_of
-    from ..training.train import train
+    from ..training.train import on_place, train
 
     recipe, task = Recipe.from_json(job["recipe"]), load_task(job.get("task", CLASSIFICATION))
     splits = ("train", "validation", "test") if job["test"] else ("train", "validation")
     data = source_of(job, splits)
     if job["pack"] is not None and job["check"]:
         check(job["pack"])
-    memory_format = job["memory_format"] or faster_format(
-        recipe, job["pack"], data, task, job["batch_size"]
-    )
+    device, amp = device_of_job(job)
+    memory_format = job["memory_format"] or "contiguous"
+    if not job["memory_format"] and not device.shared:
+        memory_format = faster_format(recipe, job["pack"], data, task, job["batch_size"])
     network = put_in(build_network(recipe, job["pack"]), memory_format)
     macs, params = cost(network, recipe.shape)
     tell("built", macs=macs, params=params, memory_format=memory_format)
@@ -189,7 +199,7 @@ def accuracy(job: Job, tell: Tell, answers: Answers) -> None:
         if not verdict(answers):
             tell("stopped")
             return
-    ended_epoch = teller(tell, answers)
+    ended_epoch = teller(tell, answers, device)
 
     def go_on(epoch: Epoch) -> bool:
         check_images(data)
@@ -199,24 +209,37 @@ def accuracy(job: Job, tell: Tell, answers: Answers) -> None:
     size = job["batch_size"]
     last = bool(job["score_last"])
     told: Job = {}
-    with whole(data):
+    with whole(data), device.training(network):
+        network.to(device.place)
+        near = resident(data, device.place, device.memory()[0], splits)
         curve = train(
-            network, data, job["epochs"], recipe.seed, size, go_on, until, kept, last, task
+            network, near, job["epochs"], recipe.seed, size, go_on, until, kept, last, task, amp
         )
         ended = curve[-1].number + 1 >= until
         if ended and job["test"]:
-            right = hits_of(task, network, data.scoring("test"), data.count("test"))
-            if right is None:
-                told["test"] = evaluate(task, network, data.scoring("test"))
-            else:  # the first image in the highest bit
+            scored = on_place(near.scoring("test"), device.place)
+            with autocast(device.place, amp):
+                right = hits_of(task, network, scored, data.count("test"))
+                if right is None:
+                    told["test"] = evaluate(task, network, scored)
+            if right is not None:  # the first image in the highest bit
                 told["hits"] = np.packbits(right.numpy()).tobytes().hex()
         elif ended and job["pack"] is None and (layer := recorded_layer(job)) is not None:
-            told["unrecorded"] = record(layer, network, recipe.policy, data, task)
+            told["unrecorded"] = record(layer, network.cpu(), recipe.policy, data, task)
     tell("done" if ended else "stopped", **told)
 
 
-def teller(tell: Tell, answers: Answers) -> Callable[[Epoch], bool]:
-    """A function that tells an epoch, with the time since now, and waits for the verdict."""
+def device_of_job(job: Job) -> tuple[Device, str]:
+    """The device on which a job trains, the CPU where it names none, and its 16 bits."""
+    from ..devices import open_device
+
+    return open_device(job.get("device", "cpu")), job.get("amp", "no")
+
+
+def teller(tell: Tell, answers: Answers, device: Device | None = None) -> Callable[[Epoch], bool]:
+    """A function that tells an epoch, with the time since now and the memory that its device had
+    to give, and waits for the verdict.
+    """
     start, used = time.monotonic(), time.process_time()
 
     def ended(epoch: Epoch) -> bool:
@@ -226,6 +249,7 @@ def teller(tell: Tell, answers: Answers) -> Callable[[Epoch], bool]:
             accuracy=None if math.isnan(epoch.accuracy) else epoch.accuracy,
             loss=epoch.loss,
             waiting=epoch.waiting,
+            memory=device.peak() if device is not None else 0,
             seconds=time.monotonic() - start,
             processor=time.process_time() - used,
         )
@@ -251,13 +275,17 @@ def own_loop(job: Job, tell: Tell, answers: Answers) -> None:
         if not verdict(answers):
             tell("stopped")
             return
-    until, ended = job.get("until") or job["epochs"], teller(tell, answers)
-    for epoch in epochs_of(network, task, job["own"], recipe.seed, job["epochs"]):
-        if not ended(epoch):
-            tell("stopped")
-            return
-        if epoch.number + 1 == until:
-            break
+    device, _ = device_of_job(job)
+    until, ended = job.get("until") or job["epochs"], teller(tell, answers, device)
+    with device.training(network):
+        network.to(device.place)
+        words = (job["own"], recipe.seed, job["epochs"], device.place)
+        for epoch in epochs_of(network, task, *words):
+            if not ended(epoch):
+                tell("stopped")
+                return
+            if epoch.number + 1 == until:
+                break
     tell("done")
 
 
@@ -290,6 +318,8 @@ def kept_training(job: Job) -> Kept | None:
         return None
     words = ("recipe", "pack", "epochs", "batch_size")
     facts = {name: job[name] for name in words}
+    if job.get("amp", "no") != "no":
+        facts["amp"] = job["amp"]
     return Kept(Path(job["kept"]), {**facts, "images": job["images"]["seal"]})
 
 

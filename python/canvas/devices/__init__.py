@@ -1,0 +1,21 @@
+"""Where networks are trained: the CPU, GPUs, and a fake accelerator for tests.
+
+To add a kind: a file with its Device, and its line in KINDS (names.py).
+"""
+
+from .amp import AMP, autocast, check_amp, scaler_of
+from .device import Device, DeviceLost, OutOfDeviceMemory
+from .names import open_device, resolve, text_of
+
+__all__ = [
+    "AMP",
+    "Device",
+    "DeviceLost",
+    "OutOfDeviceMemory",
+    "autocast",
+    "check_amp",
+    "open_device",
+    "resolve",
+    "scaler_of",
+    "text_of",
+]
