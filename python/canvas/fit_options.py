@@ -147,6 +147,13 @@ FIT_OPTIONS = (
         "those within the given points of the teacher's accuracy (default: fastest within 1.0; "
         "most-accurate for a metric that is no share)",
     ),
+    replace(
+        BY_NAME["device"],
+        metavar="auto|cpu|cuda[:N]",
+        help="where the teacher and the chosen networks are trained; operators are fitted on the "
+        "CPU. auto: on a GPU, if there is one",
+    ),
+    BY_NAME["amp"],
 )
 FIT_BY_NAME = {option.name: option for option in FIT_OPTIONS}
 

@@ -556,7 +556,7 @@ def read_options(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_untimed(values: dict[str, Any], given: Mapping[str, Any]) -> None:
-    """What is compared where no network is timed; raises CanvasError where the user asks for
+    """What is compared where no network is timed; raises CanvasError where the user wants
     times.
     """
     if latency_limit(values) is not None:

@@ -137,6 +137,8 @@ TABLE = {
             "seed": NO_WHOLE + NEVER,
             "memory": NO_WHOLE + NEVER,
             "latency": NO_TEXT + NEVER,
+            "device": NO_TEXT + NEVER,
+            "amp": NO_TEXT + NEVER,
             "final_seeds": NO_WHOLE + NEVER,
             "workers": NO_OPTION,
             "out": NO_PATH,

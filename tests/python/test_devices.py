@@ -1,5 +1,7 @@
 """Devices: slots, memory, out of memory, devices that go; by a fake accelerator on the CPU."""
 
+# ruff: noqa: F811 - fixtures have the names of what they give
+
 import json
 import threading
 import time
@@ -8,6 +10,9 @@ from collections import deque
 import pytest
 
 torch = pytest.importorskip("torch")
+pytest.importorskip("scipy")
+
+from small_trained import Small, data, network  # noqa: E402, F401
 
 import canvas  # noqa: E402
 from canvas import models  # noqa: E402
@@ -18,6 +23,7 @@ from canvas.devices import check_amp, fake, open_device, resolve, scaler_of  # n
 from canvas.devices.cuda import Cuda  # noqa: E402
 from canvas.devices.device import Device, DeviceLost, OutOfDeviceMemory  # noqa: E402
 from canvas.errors import CanvasError  # noqa: E402
+from canvas.fitting import fit_run, menu  # noqa: E402
 from canvas.options import read_device, read_options  # noqa: E402
 from canvas.study import Study  # noqa: E402
 from canvas.workers.on_devices import FULL, GONE, OnDevices  # noqa: E402
@@ -469,3 +475,62 @@ def test_memory_is_given_back_by_a_process_that_was_killed(accelerators):
     with device.training(torch.nn.Identity()):
         assert device.memory() == (600, 1000) and device.peak() == 400
     assert threading.active_count() and time.monotonic()
+
+
+# ---- fits ---------------------------------------------------------------------------------------
+
+FIT = {
+    "budget": "macs=0.5x", "draws": 0, "epochs": 1, "longer": 1, "final_seeds": 2, "workers": 1,
+    "latency": "none", "progress": "off",
+}  # fmt: skip
+
+
+def finals(found):
+    return [(one.name, one.tests, one.tuned_divergence) for one in found.candidates]
+
+
+def test_a_fit_on_a_device_gives_what_one_on_the_cpu_gives(
+    tmp_path, accelerators, network, data, monkeypatch
+):
+    monkeypatch.setattr(menu, "CONTROLS", menu.CONTROLS[:3])
+    monkeypatch.setattr(fit_run, "KNOWN", menu.CONTROLS[:3])
+    cpu = canvas.fit(network, data, **FIT)
+    found = canvas.fit(network, data, device="fake:0", out=tmp_path / "out", **FIT)
+    assert finals(found) == finals(cpu) and any(one.tests for one in found.candidates)
+    assert list(accelerators.folder.glob("fake-0")) and not list(accelerators.folder.glob("*/*"))
+    with Study.read(tmp_path / "out") as study:
+        assert study.sessions()[-1]["options"]["device"] == "fake:0"
+    mixed = canvas.fit(network, data, device="fake:0", amp="bf16", **FIT)
+    assert finals(mixed) != finals(cpu)
+
+
+@pytest.mark.parametrize(
+    ("facts", "words", "message"),
+    [
+        ({}, {"device": "fake:0,1"}, "a fit trains on one device, not on fake:0,1"),
+        ({}, {"device": "fake:7"}, "there is no fake:7"),
+        ({"bf16": False}, {"device": "fake:0", "amp": "bf16"}, "cannot train with --amp bf16"),
+        ({}, {"amp": "fp16"}, "cpu cannot train with --amp fp16"),
+        ({"need": 5000}, {"device": "fake:0"}, "fake:0 has too little memory: "),
+        ({"lost": ["fake:0"]}, {"device": "fake:0"}, "fake:0 is gone: what is done is kept"),
+    ],
+)
+def test_a_fit_that_cannot_be_is_one_message(
+    tmp_path, accelerators, network, data, monkeypatch, facts, words, message
+):
+    monkeypatch.setattr(menu, "CONTROLS", menu.CONTROLS[:2])
+    monkeypatch.setattr(fit_run, "KNOWN", menu.CONTROLS[:2])
+    accelerators.say(**facts)
+    out = tmp_path / "out"
+    if "need" in facts:  # of a network that is tuned: the others go on
+        lines = []
+        canvas.fit(
+            network, data, out=out, **FIT | words | {"progress": "lines", "say": lines.append}
+        )
+        assert any(message in line for line in lines)
+        return
+    with pytest.raises(CanvasError, match=message):
+        canvas.fit(network, data, out=out, **FIT | words)
+    if "lost" in facts:
+        accelerators.say(lost=[])
+        assert any(one.tests for one in canvas.fit(network, data, out=out, **FIT).candidates)

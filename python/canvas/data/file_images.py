@@ -135,7 +135,7 @@ class FileImages:
         return os.fsdecode(self.names[begin : int(self.ends[at])].tobytes())
 
     def update(self, digest: hashlib._Hash) -> None:
-        """Add to a checksum what tells these images from others."""
+        """Add to a checksum what distinguishes these images from others."""
         digest.update(f"{self.side} {self.mean} {self.deviation}\n".encode())
         for array in (self.names, self.states):
             digest.update(np.ascontiguousarray(array))

@@ -44,7 +44,7 @@ from .images import (
 )
 
 LARGEST = 64  # side of the images where the user names none
-TRIED = 1000  # files, of which the first that can be read tells the side
+TRIED = 1000  # files, the first of which that can be read gives the side
 IN_MEMORY = 1 << 30  # bytes of images that are decoded once, at most
 SHARE = 4  # of the machine's memory they take one in so many, at most
 SAMPLE = 2048  # images from which mean and deviation are taken where they stay in files

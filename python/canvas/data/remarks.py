@@ -1,4 +1,4 @@
-"""What a search or a fit says of its data while networks are trained, each thing once."""
+"""What a search or a fit reports of its data while networks are trained, each thing once."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ CANVAS_FAKE_DEVICES names a folder with devices.json:
 
     {"count": 2, "memory": 1000, "need": 400, "lost": [], "bf16": true}
 
-A training takes `need` bytes, or what "needs" says for a network of so many parameters; trainings
+A training takes `need` bytes, or what "needs" has for a network of so many parameters; trainings
 of all processes on a device share its `memory`, each by a file FAKE-N/PID.  `lost` lists devices
 that do not answer; tests change the file while a search runs.
 """
@@ -27,7 +27,7 @@ FOLDER = "CANVAS_FAKE_DEVICES"
 
 
 def facts() -> dict[str, Any]:
-    """What devices.json says; none without the variable."""
+    """What devices.json holds; nothing without the variable."""
     if FOLDER not in os.environ:
         return {}
     found = json.loads(Path(os.environ[FOLDER], "devices.json").read_text())

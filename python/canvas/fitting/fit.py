@@ -28,6 +28,7 @@ from torch import Tensor, nn
 
 from ..arguments import FUNCTION, PATH, SWITCH, TEXT, WHOLE, checked, shown
 from ..data import Data, NamedSource, Streamed, as_data, keep_beside, stored, streamed
+from ..devices import text_of
 from ..errors import CanvasError
 from ..fit_options import read_fit_options
 from ..nn.behaviour import record, record_answers
@@ -46,7 +47,7 @@ from ..tasks.check_task import check_task, some_inputs
 from ..tasks.classification import CLASSIFICATION, UNLABELLED
 from ..tasks.evaluate import NotFinite, evaluate, failing_as
 from .candidates import CONTROLS, MIX, SINGLE
-from .fit_run import IMAGES, TEACHER, TUNED, TUNED_TEACHER, FitRun, Plan
+from .fit_run import IMAGES, TEACHER, TUNED, TUNED_TEACHER, FitRun, Plan, the_device
 from .teacher import Teacher
 
 __all__ = ["CONTROLS", "MIX", "SINGLE", "TEACHER", "TUNED_TEACHER", "Candidate", "Fit", "fit"]
@@ -137,6 +138,8 @@ class Fit:
     seed=WHOLE,
     memory=WHOLE,
     latency=TEXT,
+    device=TEXT,
+    amp=TEXT,
     out=PATH,
     fresh=SWITCH,
     progress=TEXT,
@@ -157,6 +160,8 @@ def fit(
     memory: int = 1 << 30,
     latency: str = "native",
     workers: int | None = None,
+    device: str = "cpu",
+    amp: str = "no",
     out: str | os.PathLike[str] | None = None,
     fresh: bool = False,
     say: Callable[[str], None] | None = None,
@@ -176,7 +181,9 @@ def fit(
     for the best of each kind, which are made from `final_seeds` seeds and scored on test images.
     `time_limit`: seconds, or a text such as "10m", of which screening and table get half.
     `memory`: bytes for recorded layers.  `latency`: "none" times no network, which a budget of
-    latency needs.  `workers`: processes that fit and train.  `out`: the folder of the study, in
+    latency needs.  `workers`: processes that fit and train.  `device` ("auto", "cpu", "cuda",
+    "cuda:0") and `amp` ("no", "bf16", "fp16"): where and in what precision the chosen networks are
+    tuned; `network` itself is on the CPU.  `out`: the folder of the study, in
     which the same call goes on (default: none is kept); `fresh` starts over.  `say` receives a
     line of progress at a time (default: standard error); `progress` is "lines", "off" or "live".
 
@@ -204,6 +211,8 @@ def fit(
         "memory": memory,
         "latency": latency,
         "workers": workers,
+        "device": device,
+        "amp": amp,
     }
     options = read_fit_options(given)
     display = make_display(
@@ -245,6 +254,7 @@ def fit_into(
     begun: float,
 ) -> Fit:
     """All stages on an open study; Ctrl-C leaves it ready to go on."""
+    the_device(options)
     check_teacher(network, source, task, options["model"])
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # so that one process gives what another one gives
@@ -282,7 +292,7 @@ def begin(run: FitRun) -> None:
         what = f"synthetic images: {what}"
     name = run.options["model"]
     known = run.study.begin(
-        {COMMAND: FIT, **run.options},
+        {COMMAND: FIT, **run.options, "device": text_of([run.device])},
         what,
         source.checksum,
         (source.count("validation"), source.count("test")),

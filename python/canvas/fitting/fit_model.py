@@ -27,6 +27,7 @@ from ..training.kept import Kept
 from ..training.train import Training
 from ..training.weights_file import load_weights
 from .fit import fit_into, source_of, study_of
+from .fit_run import the_device
 
 
 def fit_model(options: dict[str, Any], folder: Path, fresh: bool, progress: str) -> Report:
@@ -95,8 +96,26 @@ def teacher_of(
     facts = {"recipe": words, "epochs": epochs, "images": source.checksum}
     if task is not CLASSIFICATION:
         facts["task"] = task.name
+    if options["amp"] != "no":
+        facts["amp"] = options["amp"]
     kept = Kept(folder / TEACHER, facts)
-    training = Training(network, source, epochs, options["seed"], task=task)
+    device = the_device(options)
+    with device.training(network):
+        return _train_teacher(options, network.to(device.place), source, task, kept, display).cpu()
+
+
+def _train_teacher(
+    options: dict[str, Any],
+    network: nn.Module,
+    source: NamedSource,
+    task: Task,
+    kept: Kept,
+    display: Display,
+) -> nn.Module:
+    epochs = options["teacher_epochs"]
+    training = Training(
+        network, source, epochs, options["seed"], task=task, amp=options["amp"]
+    )  # fmt: skip
     kept.restore(training, epochs + 1)
     if training.done < epochs:
         display.phase(f"teacher: {epochs} epochs, as no --weights are given", epochs)

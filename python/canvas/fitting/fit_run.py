@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -20,7 +20,8 @@ import torch
 from torch import Tensor, nn
 
 from .. import _core
-from ..data import DataFailed, NamedSource, Remarks
+from ..data import SPLITS, DataFailed, NamedSource, Remarks, resident
+from ..devices import Device, DeviceLost, OutOfDeviceMemory, check_amp, resolve, text_of
 from ..errors import CanvasError, NoSolution, one_line
 from ..inputs import Inputs
 from ..nn.fold import fold
@@ -118,6 +119,7 @@ class FitRun:
 
     def __post_init__(self) -> None:
         self.remarks = Remarks(self.source, self.display.line)
+        self.device: Device = the_device(self.options)
 
     @property
     def workers(self) -> int:
@@ -503,7 +505,7 @@ class FitRun:
             return
         self.display.phase(f"tuning {len(asked)} networks for {epochs} epochs", len(asked))
         jobs = [(plan, self.seed, epochs) for plan in asked]
-        for at, tuned in run_forked(self._tuned, jobs, self.workers, until, _lost):
+        for at, tuned in self._each_tuned(jobs, until):
             plan = asked[at]
             self.remarks.waited(tuned.waiting)
             if tuned.untuned and epochs:
@@ -522,8 +524,22 @@ class FitRun:
                 )  # fmt: skip
             self._tell(plan.id)
 
+    def _each_tuned(
+        self, jobs: Sequence[tuple[Plan, int, int]], until: float
+    ) -> Iterator[tuple[int, Tuned]]:
+        """The results as they come: of children on the CPU, or one at a time on a device, of which
+        a forked process could not make use.
+        """
+        if not self.device.shared:
+            yield from run_forked(self._tuned, jobs, self.workers, until, _lost)
+            return
+        for at, job in enumerate(jobs):
+            if time.monotonic() >= until:
+                return
+            yield at, self._tuned(job)
+
     def _tuned(self, job: tuple[Plan, int, int]) -> Tuned:
-        """In a child: refitted operators, distillation, scores."""
+        """In a child, or here on a device: refitted operators, distillation, scores."""
         plan, seed, epochs = job
         begun = time.process_time()
         if plan.role == TUNED:
@@ -571,12 +587,29 @@ class FitRun:
         """
         if not epochs:
             return self._score(network), 0.0
-        objective = imitation(self.task, self.teacher.network)
-        training = Training(
-            network, self.source, epochs, seed, peak_rate=RATE, task=self.task, objective=objective
-        )
-        for epoch in range(epochs):
-            last = training.epoch(scored=epoch == epochs - 1)
+        place, amp = self.device.place, self.options["amp"]
+        teacher = self.teacher.network
+        if self.device.shared:
+            teacher = copy.deepcopy(teacher).to(place)
+        try:
+            with self.device.training(network):
+                network.to(place)
+                near = resident(self.source, place, self.device.memory()[0], SPLITS[:2])
+                training = Training(
+                    network, near, epochs, seed, peak_rate=RATE, task=self.task,
+                    objective=imitation(self.task, teacher), amp=amp,
+                )  # fmt: skip
+                for epoch in range(epochs):
+                    last = training.epoch(scored=epoch == epochs - 1)
+        except OutOfDeviceMemory as error:
+            raise CanvasError(f"{self.device} has too little memory: {error}") from error
+        except DeviceLost as error:
+            raise DataFailed(
+                f"{error}: what is done is kept, the same command goes on, also with another "
+                "--device"
+            ) from error
+        finally:
+            network.cpu()
         return (None if self.task.metric is None else last.accuracy), last.waiting
 
     def _score(self, network: nn.Module) -> float | None:
@@ -659,7 +692,7 @@ class FitRun:
         for plan, seed, _ in own:
             self._record_final(plan, seed, epochs, self._own_final(plan))
         jobs = [job for job in asked if job[1] != self.seed]
-        for at, tuned in run_forked(self._tuned, jobs, self.workers, until, _lost):
+        for at, tuned in self._each_tuned(jobs, until):
             plan, seed, _ = jobs[at]
             self._record_final(plan, seed, epochs, tuned)
         left = [p for p in plans if len(self.study.final_seeds(p.id, epochs)) < len(seeds)]
@@ -749,6 +782,15 @@ class FitRun:
     def _time_is_up(self, before: str) -> None:
         if self.options["time_limit"] is not None and not self.ended:
             self.ended = TIME_IS_UP.format(before)
+
+
+def the_device(options: Mapping[str, Any]) -> Device:
+    """Where a fit trains; raises CanvasError for several devices, or 16 bits that it has not."""
+    found = resolve(options["device"])
+    if len(found) > 1 and ":" in options["device"]:
+        raise CanvasError(f"a fit trains on one device, not on {text_of(found)}")
+    check_amp(found[0], options["amp"])
+    return found[0]
 
 
 def _native(network: nn.Module, example: Inputs) -> nn.Module:
