@@ -3,6 +3,7 @@ is wrong with it is one message.
 """
 
 import json
+import shutil
 import sqlite3
 import sys
 
@@ -245,6 +246,20 @@ def test_stored_text_is_escaped_wherever_it_is_printed(study, capsys):
         ["pareto", "--plot", "-"],
     ):
         assert cli.main([words[0], str(study), *words[1:]]) == 0
+        out = capsys.readouterr().out
+        assert "a\\x1b[2Jb\\rc\\nd" in out or "a\\u001b[2Jb\\rc\\nd" in out
+        assert all(line.isprintable() for line in out.split("\n"))
+
+
+def test_a_merged_table_is_escaped(study, tmp_path, capsys):
+    other = tmp_path / "other"
+    shutil.copytree(study, other)
+    change(other, "UPDATE study SET created = created + 1")
+    for place in (study, other):
+        change(place, "UPDATE network SET name = ? WHERE name = '1x1'", EVIL)
+        change(place, "UPDATE session SET machine = json_object('processor', ?)", EVIL)
+    for form in ("table", "csv", "json"):
+        assert cli.main(["study", "merge", str(study), str(other), "-f", form]) == 0
         out = capsys.readouterr().out
         assert "a\\x1b[2Jb\\rc\\nd" in out or "a\\u001b[2Jb\\rc\\nd" in out
         assert all(line.isprintable() for line in out.split("\n"))

@@ -21,7 +21,9 @@ from ..errors import CanvasError, NoSolution
 from ..text import printable
 from .completion import ways_to_end
 
-SUBCOMMANDS = ("search", "fit", "trials", "pareto", "replay", "train", "export", "env")
+SUBCOMMANDS = (
+    "search", "fit", "trials", "pareto", "study", "replay", "train", "export", "env",
+)  # fmt: skip
 
 
 def main(argv: Sequence[str] | None = None) -> int:
