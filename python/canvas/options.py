@@ -481,12 +481,13 @@ OPTIONS = (
     ),
     Option(
         "latency",
-        one_of("native", "torch", "none"),
+        one_of("native", "torch", "cuda", "none"),
         "native",
         False,
-        "native|torch|none",
+        "native|torch|cuda|none",
         "native: also time every network as native code (docs/networks.md), if there is a C "
-        "compiler; torch: time PyTorch only; none: time no network",
+        "compiler; torch: time PyTorch only; cuda: on the GPU of --device instead, also as a CUDA "
+        "graph; none: time no network",
     ),
     Option(
         "compile",

@@ -82,7 +82,7 @@ def main() -> None:
 def prepare() -> None:
     """The data and the plan of the usual question are found once."""
     images, plan = as_data("digits"), plan_network(USUAL)
-    subject.as_data = lambda name, **requested: (
+    subject.as_data = lambda name, beside=None, **requested: (
         as_data(name, **requested) if any(requested.values()) else images
     )
     driver.plan_network = lambda recipe, *batch: (

@@ -534,3 +534,42 @@ def test_a_fit_that_cannot_be_is_one_message(
     if "lost" in facts:
         accelerators.say(lost=[])
         assert any(one.tests for one in canvas.fit(network, data, out=out, **FIT).candidates)
+
+
+# ---- latency on a GPU ---------------------------------------------------------------------------
+
+
+def test_networks_are_timed_on_the_device(tmp_path, accelerators):
+    words = SHORT | {"trials": 1, "latency": "cuda", "compile": "no", "workers": 2}
+    report = canvas.search(out=tmp_path / "out", device="fake:1", **words)
+    assert "fake:1, its own time" in report.text and "as a CUDA graph (g)" in report.text
+    with Study.read(tmp_path / "out") as study:
+        rows = study.select(status="done")
+        for row in rows:
+            engines = {timing.engine: timing for timing in study.timings(row.id)}
+            assert set(engines) == {"gpu", "gpu-graph"}
+            assert all(timing.latency_ms > 0 for timing in engines.values())
+            assert row.engine in engines and row.speedup is not None
+    canvas.search(
+        out=tmp_path / "out", **words | {"latency": "torch"}
+    )  # times of a CPU are others
+    with Study.read(tmp_path / "out") as study:
+        engines = {t.engine for row in study.select(status="done") for t in study.timings(row.id)}
+        assert engines == {"eager"}
+
+
+def test_times_of_a_gpu_need_one(tmp_path, accelerators):
+    words = SHORT | {"latency": "cuda"}
+    with pytest.raises(CanvasError, match="--latency cuda times on a GPU, not on cpu: give --dev"):
+        canvas.search(out=tmp_path / "out", **words)
+
+
+def test_networks_are_timed_in_the_bits_of_amp():
+    from canvas.workers.engines import Mixed, on_gpu
+
+    network = torch.nn.Linear(4, 4)
+    mixed = on_gpu(network, open_device("fake:0"), "bf16")
+    assert isinstance(mixed, Mixed) and mixed(torch.zeros(1, 4)).dtype == torch.bfloat16
+    assert on_gpu(network, open_device("fake:0"), "no") is network
+    with pytest.raises(CanvasError, match="cpu is no GPU"):
+        on_gpu(network, Device("cpu"), "no")

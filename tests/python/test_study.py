@@ -365,6 +365,25 @@ def test_a_study_of_format_8_is_one_of_classification(tmp_path):
         assert study.measurements()[-1]["error"] == 0.25
 
 
+FORMAT_9 = Path(__file__).with_name("study_format_9.sql").read_text()
+
+
+def test_a_study_of_format_9_keeps_its_timings_and_takes_those_of_a_gpu(tmp_path):
+    with sqlite3.connect(tmp_path / "study.db") as database:
+        database.executescript(FORMAT_9)
+        before = database.execute("SELECT * FROM timing").fetchall()
+    database.close()
+    with Study.open(tmp_path) as study:
+        assert [tuple(row) for row in study.database.execute("SELECT * FROM timing")] == before
+        study.database.execute(
+            "INSERT INTO timing (candidate, engine, batch) VALUES (1, 'gpu-graph', 1)"
+        )
+        with pytest.raises(sqlite3.IntegrityError):
+            study.database.execute(
+                "INSERT INTO timing (candidate, engine, batch) VALUES (1, 'abacus', 1)"
+            )
+
+
 def test_a_study_keeps_its_task_and_refuses_what_is_none(tmp_path):
     metric = Metric("RMSE", "K", higher_is_better=False, per_example=False)
     task = {"name": "heat", "metric": metric.to_json()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -89,7 +89,7 @@ class Cuda(Device):
     def has_fp16(self) -> bool:
         return True
 
-    def seconds(self, run: Any, times: int) -> float:
+    def seconds(self, run: Callable[[], Any], times: int) -> float:
         """Between two events on the device: what the CPU does meanwhile does not count."""
         import torch
 
@@ -100,6 +100,11 @@ class Cuda(Device):
         end.record()
         end.synchronize()
         return float(begin.elapsed_time(end)) / times / 1e3
+
+    def graph(self, network: nn.Module, images: Any) -> nn.Module:
+        from .graph import Graph
+
+        return Graph(network, images)
 
 
 CONTEXT = 600 << 20  # bytes of a process on a device beside its tensors, about

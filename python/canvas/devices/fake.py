@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -81,6 +82,15 @@ class Fake(Device):
             yield
         finally:
             own.unlink(missing_ok=True)
+
+    def seconds(self, run: Callable[[], Any], times: int) -> float:
+        begun = time.perf_counter()
+        for _ in range(times):
+            run()
+        return (time.perf_counter() - begun) / times
+
+    def graph(self, network: nn.Module, images: Any) -> nn.Module:
+        return network
 
     def has_bf16(self) -> bool:
         return bool(facts().get("bf16", True))

@@ -56,7 +56,7 @@ def source_named(options: dict[str, Any], task: Task, beside: Path | None = None
     """
     name = options["data"]
     if ":" not in name or name.partition(":")[0] in READERS:
-        return as_data(name, beside, **image_options(options))
+        return as_data(name, beside=beside, **image_options(options))
     made = made_by_name(name)
     asked = {word: value for word, value in image_options(options).items() if value is not None}
     if task is CLASSIFICATION and not isinstance(made, Streamed):

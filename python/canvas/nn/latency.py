@@ -20,8 +20,9 @@ import math
 import os
 import statistics
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -33,6 +34,10 @@ from ..inputs import Inputs
 ROUNDS = 30
 SAMPLE = 0.003
 EAGER, COMPILED, NATIVE = "eager", "compiled", "native"
+GPU, GPU_COMPILED, GPU_GRAPH = "gpu", "gpu-compiled", "gpu-graph"  # the same on a GPU, and graphs
+
+# Seconds of one call of a function, the mean of so many in a row.
+Timer = Callable[[Callable[[], Any], int], float]
 
 
 @dataclass(frozen=True)
@@ -113,29 +118,32 @@ def measure(
     images: Tensor | Inputs,
     against: str = "",
     rounds: int = ROUNDS,
+    timer: Timer | None = None,
 ) -> dict[str, Latency]:
     """Time the engines of `candidate` beside those of the unchanged network on `images`,
     [N, C, H, W] or whatever the network takes; both map engine to network, and all are set to
     evaluation mode.
 
     `candidate` None is the unchanged network itself; `against` is its engine to compare with, ""
-    the faster one.
+    the faster one; `timer` is that of a device, by default the CPU time of this process.
     """
+    timer = timer or processor_seconds
+    given = Inputs.of(images)
     networks = [*unchanged.values(), *(candidate or {}).values()]
     for network in networks:
         network.eval()
     with torch.no_grad():
         for network in networks:
-            _seconds(network, images, 1)
+            timer(partial(_forward, network, given), 1)
         forwards = [
-            max(1, math.ceil(SAMPLE / max(_seconds(network, images, 2), 1e-6)))
+            max(1, math.ceil(SAMPLE / max(timer(partial(_forward, network, given), 2), 1e-6)))
             for network in networks
         ]
         samples: list[list[float]] = [[] for _ in networks]
         for number in range(rounds):
             order = range(len(networks)) if number % 2 == 0 else reversed(range(len(networks)))
             for i in order:
-                samples[i].append(_seconds(networks[i], images, forwards[i]))
+                samples[i].append(timer(partial(_forward, networks[i], given), forwards[i]))
     theirs = dict(zip(unchanged, samples))
     ours = theirs if candidate is None else dict(zip(candidate, samples[len(unchanged) :]))
     return summarise(theirs, ours, against)
@@ -166,11 +174,13 @@ def middle(values: Sequence[float]) -> tuple[float, float]:
     return median, high - low
 
 
-def _seconds(network: nn.Module, images: Tensor | Inputs, forwards: int) -> float:
-    """CPU seconds of one forward, the mean of `forwards` in a row."""
-    given = Inputs.of(images)
-    args, named = given.args, dict(given.named)
+def _forward(network: nn.Module, given: Inputs) -> Any:
+    return network(*given.args, **given.named)
+
+
+def processor_seconds(run: Callable[[], Any], times: int) -> float:
+    """CPU seconds of one call, the mean of so many in a row."""
     start = time.process_time_ns()
-    for _ in range(forwards):
-        network(*args, **named)
-    return max(time.process_time_ns() - start, 1) / forwards / 1e9
+    for _ in range(times):
+        run()
+    return max(time.process_time_ns() - start, 1) / times / 1e9

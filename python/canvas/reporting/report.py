@@ -169,10 +169,9 @@ def head_lines(study: Study, options: dict[str, Any], rows: Sequence[Candidate])
     data = "synthetic images" if made_up else options.get("data", "")
     lines = [
         f"{options.get('model', '')} on {data}, of the whole network: {scored_on(study)}; latency "
-        f"of a forward at batch {options.get('latency_batch', 1)} and speed-up (float32, one "
-        "thread, CPU time, median "
-        f"+- interquartile range, {machine.get('processor', 'unknown processor')}); ratios to the "
-        "unchanged network."
+        f"of a forward at batch {options.get('latency_batch', 1)} and speed-up "
+        f"({_timed_how(options)}, median +- interquartile range, "
+        f"{machine.get('processor', 'unknown processor')}); ratios to the unchanged network."
     ]
     if seeds := sorted({len(row.tests) for row in rows if row.tests}):
         count = str(seeds[0]) if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
@@ -200,10 +199,20 @@ def head_lines(study: Study, options: dict[str, Any], rows: Sequence[Candidate])
     return lines
 
 
+def _timed_how(options: Mapping[str, Any]) -> str:
+    if options.get("latency") != "cuda":
+        return "float32, one thread, CPU time"
+    number = "float32" if options.get("amp", "no") == "no" else options["amp"]
+    return f"{number}, {str(options['device']).partition(',')[0]}, its own time"
+
+
 WAYS = {
     "eager": "eagerly",
     "compiled": "under torch.compile (c)",
     "native": "as native code of the whole network (n)",
+    "gpu": "on the GPU",
+    "gpu-compiled": "under torch.compile on the GPU (c)",
+    "gpu-graph": "as a CUDA graph (g)",
 }
 
 

@@ -11,6 +11,7 @@ from ..study import Candidate
 from ..text import printable
 from .front import speed, title
 
+MARKS = {"compiled": " (c)", "native": " (n)", "gpu-compiled": " (c)", "gpu-graph": " (g)"}
 SHOWN = 16  # primitives of a kernel that a line of a table names
 ROLES = {  # of the networks of a fit
     "teacher": "your network",
@@ -69,7 +70,7 @@ def test_cell(row: Candidate) -> str:
 def _latency(row: Candidate) -> str:
     if row.latency_ms is None:
         return "-"
-    engine = {"compiled": " (c)", "native": " (n)"}.get(row.engine, "")
+    engine = MARKS.get(row.engine, "")
     return (
         f"{milliseconds(row.latency_ms)} ms +- {milliseconds(row.latency_spread_ms or 0)}{engine}"
     )

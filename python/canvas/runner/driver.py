@@ -134,6 +134,10 @@ def search(
     devices = resolve(options["device"])
     for device in devices:
         check_amp(device, options["amp"])
+    if options["latency"] == "cuda" and not devices[0].shared:
+        raise CanvasError(
+            f"--latency cuda times on a GPU, not on {devices[0]}: give --device cuda"
+        )
     if given.get("workers") is None and devices[0].shared:
         options["workers"] = min(SHARING * len(devices), os.cpu_count() or 1)
     try:

@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Sequence
 
+from ..devices import resolve
 from ..nn.latency import COMPILED
 from ..study import Candidate
 from ..workers.pool import Executor, Message
@@ -84,4 +85,9 @@ def compile_job(run: Run, pool: Executor, row: Candidate, wanted: dict[int, list
 
 
 def timing_job(run: Run, kind: str, candidate: Candidate) -> Message:
-    return {**run.job(kind, candidate), "batch": run.options["latency_batch"]}
+    """On a GPU the first of the devices."""
+    words = {**run.job(kind, candidate), "batch": run.options["latency_batch"]}
+    if run.options["latency"] == "cuda":
+        device = resolve(run.options["device"])[0]
+        words |= {"device": device.name, "amp": run.options["amp"]}
+    return words

@@ -92,7 +92,7 @@ class Subject:
             if isinstance(self.data, Streamed):
                 self._loaders(self.data, give(self.data, "data"), asked)
             else:
-                self._source = as_data(self.data, beside, **asked)
+                self._source = as_data(self.data, beside=beside, **asked)
         else:
             source = self.data if isinstance(self.data, Streamed) else streamed(self.data)
             self._loaders(source, give(source, "data"), asked)

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from ..nn.latency import COMPILED, EAGER, NATIVE
+from ..nn.latency import COMPILED, EAGER, GPU, GPU_COMPILED, GPU_GRAPH, NATIVE
 from ..reporting.front import find_order
 from ..study import Candidate, Timing
 from ..workers.pool import Executor, Message
@@ -24,7 +24,14 @@ from .precompile import precompile, timing_job
 from .search_run import Run
 from .timing_plan import failed_engines, needs_timing, reference_engine, requested_engines
 
-WAYS = {EAGER: "eagerly", COMPILED: "under torch.compile", NATIVE: "as native code"}
+WAYS = {
+    EAGER: "eagerly",
+    COMPILED: "under torch.compile",
+    NATIVE: "as native code",
+    GPU: "eagerly on the GPU",
+    GPU_COMPILED: "under torch.compile on the GPU",
+    GPU_GRAPH: "as a CUDA graph",
+}
 TOO_LONG = "torch.compile took longer than the time limit left for it"
 
 

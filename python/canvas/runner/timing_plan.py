@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..nn.latency import COMPILED, EAGER, NATIVE
+from ..nn.latency import COMPILED, EAGER, GPU, GPU_COMPILED, GPU_GRAPH, NATIVE
 from ..reporting.front import find_order
 from ..study import Candidate
 from .search_run import Run
@@ -28,13 +28,17 @@ def requested_engines(run: Run) -> dict[int, list[str]]:
     """The engines in which each candidate is timed; none with --latency none."""
     if run.options["latency"] == "none":
         return {row.id: [] for row in run.study.candidates()}
-    always = [EAGER, NATIVE] if run.options["latency"] == "native" else [EAGER]
+    if run.options["latency"] == "cuda":
+        always, compiled = [GPU, GPU_GRAPH], GPU_COMPILED
+    else:
+        always = [EAGER, NATIVE] if run.options["latency"] == "native" else [EAGER]
+        compiled = COMPILED
     every = run.options["compile"] == "yes" and run.options["finalists"]
     candidates = run.study.candidates()
     wanted = {row.id: always for row in candidates}
     for row in finalists(candidates, run.options["finalists"]):
         if run.options["compile"] != "no" and (row.kind == "baseline" or every):
-            wanted[row.id] = [*always, COMPILED]
+            wanted[row.id] = [*always, compiled]
     return wanted
 
 

@@ -21,6 +21,7 @@ from .schema import (
     TIMING,
     TIMING_4,
     TIMING_5,
+    TIMING_9,
 )
 
 FORMAT_1 = """
@@ -278,7 +279,8 @@ STUDY_9 = """
   task          TEXT NOT NULL DEFAULT ''  -- JSON: name and metric; '' = classification
 ) STRICT;
 """
-FORMAT_8 = SCHEMA
+FORMAT_9 = SCHEMA.replace(TIMING, TIMING_9)
+FORMAT_8 = FORMAT_9
 for new, old in ((STUDY_9, STUDY_8), (NETWORK, NETWORK_8), (CANDIDATE, CANDIDATE_8)):
     FORMAT_8 = FORMAT_8.replace(new, old)
 FORMAT_7 = FORMAT_8.replace(NETWORK_8, NETWORK_7)
@@ -291,8 +293,8 @@ for new, old in (
     (CANDIDATE_8, CANDIDATE_6),
 ):
     FORMAT_6 = FORMAT_6.replace(new, old)
-FORMAT_5 = FORMAT_6.replace(TIMING, TIMING_5)
-FORMAT_4 = FORMAT_6.replace(TIMING, TIMING_4).replace(SESSION, SESSION_1)
+FORMAT_5 = FORMAT_6.replace(TIMING_9, TIMING_5)
+FORMAT_4 = FORMAT_6.replace(TIMING_9, TIMING_4).replace(SESSION, SESSION_1)
 
 SCHEMAS = {
     1: FORMAT_1,
@@ -303,4 +305,5 @@ SCHEMAS = {
     6: FORMAT_6,
     7: FORMAT_7,
     8: FORMAT_8,
+    9: FORMAT_9,
 }

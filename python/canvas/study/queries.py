@@ -22,9 +22,16 @@ class Queries(Store):
     """A study that is read."""
 
     def timed_otherwise(self, options: Mapping[str, Any]) -> bool:
-        """Whether there are latencies of another batch size."""
-        batch = options.get("latency_batch", 1)
-        return bool(self._one(f"SELECT count(*) FROM timing WHERE batch <> {int(batch)}"))
+        """Whether there are latencies of another batch size, of a CPU instead of a GPU or the
+        other way.
+        """
+        batch, on_gpu = int(options.get("latency_batch", 1)), options.get("latency") == "cuda"
+        kind = "NOT LIKE" if on_gpu else "LIKE"
+        return bool(
+            self._one(
+                f"SELECT count(*) FROM timing WHERE batch <> {batch} OR engine {kind} 'gpu%'"
+            )
+        )
 
     def options(self) -> dict[str, Any]:
         """All options of the last run, with their values; {} before the first."""

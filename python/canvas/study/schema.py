@@ -7,7 +7,7 @@
     item        what the strategy asked for, in order: a new find, or the next rung of one
     rung        what each rung of a candidate gave
     epoch       the accuracy curve of each candidate
-    timing      latency per candidate and engine (eager, compiled, native)
+    timing      latency per candidate and engine (eager, compiled, native, those of a GPU)
     final       a finalist trained once more from another seed, scored on the test split
     audit       a rejected find trained to the end after all, to see what was lost
     screened    fits: one row per kernel that was fitted to one layer
@@ -31,7 +31,7 @@ and checked.  A study of an older format is brought up to date when a search ope
 from __future__ import annotations
 
 APPLICATION = 0x436E7653  # "CnvS", so that `file` and we recognise a study
-VERSION = 9
+VERSION = 10
 
 REQUIRES = {
     "accuracy": '{"cores": 1}',
@@ -65,7 +65,7 @@ CREATE TABLE network (
   latency_spread_ms REAL,               -- interquartile range
   speedup    REAL,                      -- against the fastest engine of the unchanged network
   speedup_spread REAL,                  -- interquartile range of the rounds' ratios
-  engine     TEXT NOT NULL DEFAULT '',  -- of these figures: eager, compiled or native
+  engine     TEXT NOT NULL DEFAULT '',  -- of these figures, as in timing
   seconds    REAL,                      -- of training
   session    INTEGER,                   -- the run of the driver that trained it
   memory_format TEXT NOT NULL DEFAULT '',  -- of its trainings; '' before the first
@@ -140,7 +140,9 @@ CREATE TABLE audit (
 TIMING = """
 CREATE TABLE timing (
   candidate  INTEGER NOT NULL REFERENCES network (id),
-  engine     TEXT NOT NULL CHECK (engine IN ('eager', 'compiled', 'native')),
+  engine     TEXT NOT NULL CHECK (
+    engine IN ('eager', 'compiled', 'native', 'gpu', 'gpu-compiled', 'gpu-graph')
+  ),
   latency_ms REAL,                      -- one forward of the whole network, median
   spread_ms  REAL,                      -- interquartile range
   speedup    REAL,                      -- median over rounds of unchanged / this
@@ -302,9 +304,10 @@ CREATE VIEW candidate AS
   FROM network JOIN task ON task.candidate = network.id AND task.kind = 'accuracy';
 """
 FINAL_3 = _without(FINAL, "hits")
-TIMING_5 = _without(TIMING, "processor")
+TIMING_9 = TIMING.replace(", 'gpu', 'gpu-compiled', 'gpu-graph'", "")
+TIMING_5 = _without(TIMING_9, "processor")
 TIMING_4 = _without(TIMING_5, "seconds").replace(", 'native'", "")
-TIMING_3 = _without(TIMING, "speedup_spread", "seconds")
+TIMING_3 = _without(TIMING_9, "speedup_spread", "seconds")
 SESSION_1 = _without(SESSION, "seconds").replace(
     "begun    REAL NOT NULL, ", "begun    REAL NOT NULL "
 )
@@ -487,5 +490,11 @@ DROP VIEW candidate;
 ALTER TABLE network ADD COLUMN tuned_divergence REAL;
 ALTER TABLE study ADD COLUMN task TEXT NOT NULL DEFAULT '';
 {CANDIDATE}
+""",
+    9: f"""
+ALTER TABLE timing RENAME TO old_timing;
+{TIMING}
+INSERT INTO timing SELECT * FROM old_timing;
+DROP TABLE old_timing;
 """,
 }

@@ -10,10 +10,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
+from ..devices import Device, autocast
 from ..errors import CanvasError, one_line
-from ..nn.latency import COMPILED, EAGER, NATIVE, compiled
+from ..nn.latency import COMPILED, EAGER, GPU, GPU_COMPILED, GPU_GRAPH, NATIVE, compiled
 
 
 @dataclass
@@ -57,10 +59,37 @@ def eager(network: nn.Module, images: Tensor, _compilers: int = 0) -> nn.Module:
     return network
 
 
+class Mixed(nn.Module):
+    """A network in the 16 bits of `amp`."""
+
+    def __init__(self, network: nn.Module, place: torch.device, amp: str) -> None:
+        super().__init__()
+        self.network, self.place, self.amp = network, place, amp
+
+    def forward(self, images: Tensor) -> Any:
+        with autocast(self.place, self.amp):
+            return self.network(images)
+
+
+def on_gpu(network: nn.Module, device: Device, amp: str) -> nn.Module:
+    """The network there; raises CanvasError on a CPU."""
+    if not device.shared:
+        raise CanvasError(f"{device.name} is no GPU: give --device cuda")
+    network = network.eval().to(device.place)
+    return network if amp == "no" else Mixed(network, device.place, amp)
+
+
 MAKE: dict[str, Callable[[nn.Module, Tensor, int], nn.Module]] = {
     EAGER: eager,
     COMPILED: compiled,
     NATIVE: native,
+}
+
+
+ON_GPU: dict[str, Callable[[nn.Module, Tensor, Device], nn.Module]] = {
+    GPU: lambda network, images, device: network,
+    GPU_COMPILED: lambda network, images, device: compiled(network, images.to(device.place)),
+    GPU_GRAPH: lambda network, images, device: device.graph(network, images.to(device.place)),
 }
 
 
@@ -76,18 +105,26 @@ def build_engines(
     images: Tensor,
     engines: Engines | None = None,
     compilers: int = 0,
+    device: Device | None = None,
+    amp: str = "no",
 ) -> Engines:
     """`make` gives the network, anew for each engine; `images` [N, C, H, W] are what it is
     compiled for, under torch.compile by so many compilers at a time (0: one for each core).
-    What `engines` has, or lacks for a reason, is not made again.
+    Engines of a GPU are on `device`, in the 16 bits of `amp`.  What `engines` has, or lacks for a
+    reason, is not made again.
     """
     engines = engines or Engines()
+    device = device or Device("cpu")
     for name in names:
         if name in engines.networks or name in engines.missing:
             continue
         began, used = time.perf_counter(), processor_seconds()
         try:
-            engines.networks[name] = MAKE[name](make(), images, compilers)
+            if name in ON_GPU:
+                there = on_gpu(make(), device, amp)
+                engines.networks[name] = ON_GPU[name](there, images, device)
+            else:
+                engines.networks[name] = MAKE[name](make(), images, compilers)
         except (RuntimeError, CanvasError) as error:
             engines.missing[name] = one_line(error)
         engines.seconds[name] = time.perf_counter() - began

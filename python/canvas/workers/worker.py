@@ -487,7 +487,16 @@ def latency(job: Job, tell: Tell, answers: Answers) -> None:
     candidate = None
     if ours is not unchanged:
         candidate = {name: ours.networks[name] for name in wanted if name in ours.networks}
-    timed = measure(beside, candidate, images_of(job), job.get("against", ""))
+    device, _ = device_of_job(job)
+    images = images_of(job)
+    if device.shared:
+        with device.training(next(iter(beside.values()))):
+            timed = measure(
+                beside, candidate, images.to(device.place), job.get("against", ""),
+                timer=device.seconds,
+            )  # fmt: skip
+    else:
+        timed = measure(beside, candidate, images, job.get("against", ""))
     # What no engine took alone is a part of each.
     each = (time.perf_counter() - began - sum(seconds.values())) / max(len(timed), 1)
     part = (processor_seconds() - used - sum(processor.values())) / max(len(timed), 1)
@@ -548,8 +557,9 @@ def make_engines(
         network = build_network(recipe, pack)
         return network if pack is None else fold(network, inplace=True)
 
+    device, amp = device_of_job(job)
     made = _engines[key] = build_engines(
-        make, names, images_of(job), there, job.get("compilers", 0)
+        make, names, images_of(job), there, job.get("compilers", 0), device, amp
     )
     new = set(made.seconds) - old
     return (
