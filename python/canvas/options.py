@@ -486,8 +486,8 @@ OPTIONS = (
         False,
         "native|torch|cuda|none",
         "native: also time every network as native code (docs/networks.md), if there is a C "
-        "compiler; torch: time PyTorch only; cuda: on the GPU of --device instead, also as a CUDA "
-        "graph; none: time no network",
+        "compiler. torch: time PyTorch only. cuda: time on the GPU of --device, also as a CUDA "
+        "graph. none: time no network",
     ),
     Option(
         "compile",

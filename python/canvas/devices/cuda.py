@@ -102,7 +102,7 @@ class Cuda(Device):
         return float(begin.elapsed_time(end)) / times / 1e3
 
     def graph(self, network: nn.Module, images: Any) -> nn.Module:
-        from .graph import Graph
+        from .cuda_graph import Graph
 
         return Graph(network, images)
 
