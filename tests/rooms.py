@@ -25,7 +25,7 @@ PACKAGES: dict[str, str] = {
     "inference": "aten nn base",
     "data": "base",
     "devices": "base",
-    "tasks": "data base",
+    "tasks": "data devices base",
     "training": "tasks data devices base",
     "workers": "training tasks data devices inference nn base",
     "study": "base",

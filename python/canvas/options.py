@@ -652,8 +652,12 @@ def changed(
     for option in rows:
         was, is_now = old.get(option.name, option.default), new.get(option.name)
         if option.question and was != is_now:
-            differences.append(
-                f"{option.flag} {'default' if is_now is None else is_now} "
-                f"instead of {'default' if was is None else was}"
-            )
+            differences.append(f"{option.flag} {_as_given(is_now)} instead of {_as_given(was)}")
     return ", ".join(differences)
+
+
+def _as_given(value: Any) -> str:
+    """A value as the command line has it."""
+    if isinstance(value, (list, tuple)):
+        return " ".join(map(str, value))
+    return "default" if value is None else str(value)

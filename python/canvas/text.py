@@ -14,6 +14,11 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
+def several(count: int | float, thing: str) -> str:
+    """1 epoch, 3 epochs."""
+    return f"{count:.0f} {thing}{'' if count == 1 else 's'}"
+
+
 def printable_lines(text: str) -> str:
     """`text` with everything escaped but its line breaks."""
     return "\n".join(map(printable, text.split("\n")))

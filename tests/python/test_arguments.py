@@ -139,6 +139,7 @@ TABLE = {
             "latency": NO_TEXT + NEVER,
             "device": NO_TEXT + NEVER,
             "amp": NO_TEXT + NEVER,
+            "pick": [b"fastest", 1, [], "slowest"],
             "final_seeds": NO_WHOLE + NEVER,
             "workers": NO_OPTION,
             "out": NO_PATH,

@@ -3,8 +3,7 @@
 # ruff: noqa: F811 - fixtures have the names of what they give
 
 import json
-import threading
-import time
+import re
 from collections import deque
 
 import pytest
@@ -16,6 +15,7 @@ from small_trained import Small, data, network  # noqa: E402, F401
 
 import canvas  # noqa: E402
 from canvas import models  # noqa: E402
+from canvas.cli import main  # noqa: E402
 from canvas.data import load_data, resident, stored  # noqa: E402
 from canvas.data.augment import generator  # noqa: E402
 from canvas.data.resident import DeviceImages, Resident  # noqa: E402
@@ -26,6 +26,7 @@ from canvas.errors import CanvasError  # noqa: E402
 from canvas.fitting import fit_run, menu  # noqa: E402
 from canvas.options import read_device, read_options  # noqa: E402
 from canvas.study import Study  # noqa: E402
+from canvas.tasks.evaluate import failing_as  # noqa: E402
 from canvas.workers.on_devices import FULL, GONE, OnDevices  # noqa: E402
 from canvas.workers.pool import WAITING  # noqa: E402
 
@@ -470,11 +471,60 @@ def test_memory_is_given_back_by_a_process_that_was_killed(accelerators):
     folder = accelerators.folder / "fake-0"
     folder.mkdir()
     (folder / "999999999").write_text("900")
-    device = open_device("fake:0")
+    device, network = open_device("fake:0"), torch.nn.Identity()
     assert device.memory() == (1000, 1000)
-    with device.training(torch.nn.Identity()):
+    with device.training(network):
+        network(torch.zeros(1))
         assert device.memory() == (600, 1000) and device.peak() == 400
-    assert threading.active_count() and time.monotonic()
+    assert device.memory() == (1000, 1000)
+
+
+def loop_for_a_device(model, context):
+    for _ in range(context.epochs):
+        model(torch.zeros(2, 1, 8, 8)).sum().backward()
+        yield 0.0
+
+
+def score_of_a_device(model):
+    return 0.5
+
+
+OWN_LOOP = {
+    "train": loop_for_a_device, "score": score_of_a_device, "trials": 1, "epochs": 1,
+    "example_input": torch.zeros(1, 1, 8, 8), "progress": "off", "compile": "no",
+    "latency": "none",
+}  # fmt: skip
+
+
+def small_resnet():
+    return models.resnet8(channels=1, classes=2, image_size=8, width=4)
+
+
+def test_a_device_that_fails_in_the_code_of_a_user_is_no_failed_candidate(tmp_path, accelerators):
+    accelerators.say(need=2000)
+    with pytest.raises(CanvasError, match="out_of_memory: alone on fake:0"):
+        canvas.search(small_resnet, out=tmp_path / "a", device="fake:0", **OWN_LOOP)
+    accelerators.say(lost=["fake:0"])
+    with pytest.raises(CanvasError, match="no device is left: CUDA error"):
+        canvas.search(small_resnet, out=tmp_path / "b", device="fake:0", **OWN_LOOP)
+    accelerators.say(need=10, lost=[])
+    canvas.search(small_resnet, out=tmp_path / "b", device="fake:0", **OWN_LOOP)
+    with Study.read(tmp_path / "b") as study:
+        assert study.select("find", "done") and not study.select(status="failed")
+
+
+@pytest.mark.parametrize("error", ["CUDA out of memory", "CUDA error: GPU is lost"])
+def test_what_a_device_does_wrong_passes_through_the_code_of_a_user(error):
+    with pytest.raises(RuntimeError, match=error), failing_as("the metric of task 'own'"):
+        raise RuntimeError(error)
+    failed = pytest.raises(CanvasError, match="the metric of task 'own' failed")
+    with failed, failing_as("the metric of task 'own'"):
+        raise RuntimeError("something else")
+
+
+def test_a_loop_decides_itself_what_is_in_16_bits(tmp_path):
+    with pytest.raises(CanvasError, match=r"a loop of yours decides itself .*: leave amp out"):
+        canvas.search(small_resnet(), out=tmp_path / "out", amp="bf16", **OWN_LOOP)
 
 
 # ---- fits ---------------------------------------------------------------------------------------
@@ -511,8 +561,8 @@ def test_a_fit_on_a_device_gives_what_one_on_the_cpu_gives(
         ({}, {"device": "fake:7"}, "there is no fake:7"),
         ({"bf16": False}, {"device": "fake:0", "amp": "bf16"}, "cannot train with --amp bf16"),
         ({}, {"amp": "fp16"}, "cpu cannot train with --amp fp16"),
-        ({"need": 5000}, {"device": "fake:0"}, "fake:0 has too little memory: "),
-        ({"lost": ["fake:0"]}, {"device": "fake:0"}, "fake:0 is gone: what is done is kept"),
+        ({"need": 5000}, {"device": "fake:0"}, "fake:0 has too little memory: .* is kept, the"),
+        ({"lost": ["fake:0"]}, {"device": "fake:0"}, "fake:0 does not answer: .* is kept, the"),
     ],
 )
 def test_a_fit_that_cannot_be_is_one_message(
@@ -522,18 +572,26 @@ def test_a_fit_that_cannot_be_is_one_message(
     monkeypatch.setattr(fit_run, "KNOWN", menu.CONTROLS[:2])
     accelerators.say(**facts)
     out = tmp_path / "out"
-    if "need" in facts:  # of a network that is tuned: the others go on
-        lines = []
-        canvas.fit(
-            network, data, out=out, **FIT | words | {"progress": "lines", "say": lines.append}
-        )
-        assert any(message in line for line in lines)
-        return
     with pytest.raises(CanvasError, match=message):
         canvas.fit(network, data, out=out, **FIT | words)
-    if "lost" in facts:
-        accelerators.say(lost=[])
-        assert any(one.tests for one in canvas.fit(network, data, out=out, **FIT).candidates)
+    if "lost" in facts or "need" in facts:  # nothing of it is recorded as a failure
+        accelerators.say(lost=[], need=10)
+        again = canvas.fit(network, data, out=out, **FIT | words)
+        assert sum(bool(one.tests) for one in again.candidates) > 2
+        with Study.read(out) as study:
+            assert not study.select(status="failed")
+
+
+@pytest.mark.parametrize("facts", [{"need": 5000}, {"lost": ["fake:0"]}])
+def test_a_teacher_that_no_device_trains_is_one_message(tmp_path, accelerators, facts, capsys):
+    accelerators.say(**facts)
+    words = ["fit", "--model", "resnet8", "--data", "synthetic", "--images", "120", "--width", "4",
+             "--teacher-epochs", "1", "--draws", "0", "--budget", "macs=0.5x", "--latency", "none",
+             "--device", "fake:0", "--out", str(tmp_path / "out")]  # fmt: skip
+    assert main(words) == 2
+    said = capsys.readouterr().err
+    assert re.search(r"canvas: fake:0 (has too little memory|does not answer): .* is kept", said)
+    assert "Traceback" not in said
 
 
 # ---- latency on a GPU ---------------------------------------------------------------------------

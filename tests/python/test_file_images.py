@@ -1,5 +1,6 @@
 """Images that stay in their files: the same numbers, little memory, an index, broken files."""
 
+import errno
 import json
 import os
 import time
@@ -342,12 +343,50 @@ def test_notes_that_cannot_be_written_change_nothing(tmp_path, in_files):
     assert "3 image files" in unreadable(data)
 
 
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.EIO, errno.ENOMEM, errno.ESTALE])
+def test_what_the_system_cannot_do_is_no_grey_image(tmp_path, in_files, monkeypatch, number):
+    data = read(plant(tmp_path))
+
+    def fail(path):
+        raise OSError(number, os.strerror(number))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Image, "open", fail)
+        with pytest.raises(DataFailed, match="the same command goes on"):
+            batches(data)
+    assert unreadable(data) == "" and batches(data)
+
+
+def test_a_file_without_permission_ends_the_run(tmp_path, in_files, monkeypatch):
+    data = read(plant(tmp_path))
+    real, name = os.stat, data.train[0].name(3)
+
+    def denied(path, *rest, **words):
+        if str(path).endswith(name):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return real(path, *rest, **words)
+
+    data.train[0].states[3] = folder_scan.NOT_THERE  # as listing such a folder leaves it
+    monkeypatch.setattr(os, "stat", denied)
+    with pytest.raises(DataFailed, match=f"{name}' cannot be read: Permission denied"):
+        batches(data)
+
+
+def test_a_note_is_written_once_by_all_processes(tmp_path, in_files):
+    root, beside = tmp_path / "images", tmp_path / "kept"
+    break_some(read(plant(root, count=50)), root, 3)
+    for _ in range(3):  # as each training of a search does
+        batches(indexed(f"folder:{root}", beside))
+    assert len((beside / file_images.NOTES).read_text().splitlines()) == 3
+
+
 # ---- all of it ----------------------------------------------------------------------------------
 
 
 SHORT = {
     "model": "resnet8", "width": 4, "budget": "macs=0.5x", "trials": 1, "epochs": 2,
-    "finalists": 0, "pretests": "no", "compile": "no", "progress": "off", "workers": 1,
+    "finalists": 0, "memory_format": "contiguous", "pretests": "no", "compile": "no",
+    "progress": "off", "workers": 1,
 }  # fmt: skip
 
 

@@ -218,7 +218,8 @@ def test_the_csv_has_exactly_its_columns_and_order():
         == ",".join(COLUMNS)
         == (
             "candidate,kind,val_accuracy,latency_ms,macs,params,macs_ratio,params_ratio,speedup,"
-            "speedup_spread,engine,against,test_accuracy,test_spread,budget,picked,front,chosen"
+            "speedup_spread,engine,against,test_accuracy,test_spread,budget,picked,front,chosen,"
+            "metric,unit"
         )
     )
     read = list(csv.DictReader(io.StringIO(text)))
@@ -243,6 +244,8 @@ def test_the_csv_has_exactly_its_columns_and_order():
         "picked": "",
         "front": "*",
         "chosen": "*",
+        "metric": "accuracy",
+        "unit": "points",
     }
 
 

@@ -728,6 +728,26 @@ def test_loaders_may_have_workers_of_their_own(short_names):
     assert alone.report.conclusion == helped.report.conclusion
 
 
+class Dying(TensorDataset):
+    """A worker that is killed after a few examples."""
+
+    def __getitem__(self, i):
+        if i > 5 and torch.utils.data.get_worker_info() is not None:
+            os.kill(os.getpid(), 9)
+        return super().__getitem__(i)
+
+
+def test_a_worker_of_a_loader_that_dies_is_one_message(short_names):
+    data = splits("regression")
+    network = trained(BUILT_IN["regression"], Body(pooled(1)), whole(data[0]))
+    dying = DataLoader(Dying(*data[0].tensors), batch_size=4, num_workers=1)
+    with pytest.raises(
+        canvas.CanvasError, match=r"batch \d+ of the train loader cannot be made: "
+    ) as e:
+        fitted([dying, *(DataLoader(split, batch_size=64) for split in data[1:])], network)
+    assert "worker" in str(e.value) and "\n" not in str(e.value)
+
+
 def test_one_operator_in_two_words_is_one_network():
     """With one layer and few draws, two mixes may have isomorphic packs."""
     body = Body(pooled(1))

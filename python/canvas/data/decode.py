@@ -7,7 +7,9 @@ torchvision's loader has it; pixels of 16 bits are scaled to 8.
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import CanvasError, one_line
+from .batches import DataFailed
 from .images import quoted
 
 DEEP = 257  # 65535 / 255
@@ -57,9 +60,21 @@ def _eight_bits(image: Any) -> Any:
     return scaled
 
 
+def _mode_of(path: str) -> int:
+    """0 where nothing is there.  Raises OSError."""
+    try:
+        return os.stat(path).st_mode
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+            return 0
+        raise
+
+
 @contextmanager
 def opened(path: str) -> Iterator[Any]:
-    """The Pillow image of a file; whatever goes wrong with it is Unreadable."""
+    """The Pillow image of a file; what is wrong with it is Unreadable, what the system cannot do
+    is DataFailed.
+    """
     try:
         from PIL import Image, UnidentifiedImageError
     except ImportError as error:
@@ -67,11 +82,20 @@ def opened(path: str) -> Iterator[Any]:
             "data 'folder' needs Pillow, not installed here: pip install pillow"
         ) from error
     try:
-        if not os.path.isfile(path):
+        if not stat.S_ISREG(_mode_of(path)):
             raise ValueError("it is no file")
         with Image.open(path) as image:
             yield image
     except UnidentifiedImageError:
         raise Unreadable(path, "it is no image of a kind that is known") from None
+    except MemoryError:
+        raise
+    except OSError as error:
+        if error.errno is None:  # of a decoder
+            raise Unreadable(path, one_line(error)) from error
+        raise DataFailed(
+            f"image {quoted(path)} cannot be read: {error.strerror}; where the system is at "
+            "fault, the same command goes on"
+        ) from error
     except Exception as error:  # decoders of broken files raise anything
         raise Unreadable(path, one_line(error)) from error

@@ -44,6 +44,7 @@ class Notes:
 
     place: Path | None = None
     found: dict[str, str] = field(default_factory=dict)  # name -> why
+    written: set[str] | None = field(default=None, repr=False)  # what is in the file, once read
 
     def add(self, name: str, why: str) -> None:
         if name not in self.found:
@@ -52,13 +53,17 @@ class Notes:
 
     def keep(self, place: Path) -> None:
         """Write them to `place` from now on, and those that are not there yet."""
-        self.place = place
-        there = Notes(place).read()
-        for name in self.found.keys() - there.keys():
+        self.place, self.written = place, None
+        for name in list(self.found):
             self._write(name)
 
     def _write(self, name: str) -> None:
-        if self.place is not None:
+        if self.place is None:
+            return
+        if self.written is None:
+            self.written = set(Notes(self.place).read())
+        if name not in self.written:
+            self.written.add(name)
             line = json.dumps({"file": name, "why": self.found[name]}) + "\n"
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
             try:
@@ -207,7 +212,7 @@ class FileImages:
         if state != tuple(self.states[at].tolist()):
             raise DataFailed(
                 f"image {quoted(path)} is {'gone' if state == NOT_THERE else 'another'} since the "
-                "folder was listed: put it back, or start over with --fresh"
+                "folder was listed: put it back, or begin a new study (--fresh)"
             )
         try:
             return decode(path, self.side)

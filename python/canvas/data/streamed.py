@@ -181,11 +181,18 @@ class Streamed:
             except DataFailed:
                 raise
             except (Exception, SystemExit) as error:  # the code of a loader can raise anything
+                why = one_line(error)
+                if isinstance(error, (ConnectionError, EOFError)) and _has_workers(self, split):
+                    why = f"a worker process of the loader has died ({why})"
                 raise DataFailed(
-                    f"batch {number} of the {split} loader cannot be made: {one_line(error)}"
+                    f"batch {number} of the {split} loader cannot be made: {why}"
                 ) from error
         if not number:
             raise DataFailed(f"the {split} loader gives no batch")
+
+
+def _has_workers(source: Streamed, split: str) -> bool:
+    return bool(getattr(source.loaders[split], "num_workers", 0))
 
 
 class _Epoch:

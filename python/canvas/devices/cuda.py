@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from ..errors import one_line
-from .device import Device, DeviceLost, OutOfDeviceMemory
+from .device import Device
 
 if TYPE_CHECKING:
     import torch
     from torch import nn
 
-# How the driver, cuBLAS and cuDNN put it, in lower case.
-FULL = ("out of memory", "alloc_failed", "failed to allocate")
-LOST = (
-    "no cuda-capable device",
-    "device(s) is/are busy or unavailable",
-    "device unavailable",
-    "invalid device ordinal",
-    "uncorrectable ecc",
-    "gpu is lost",
-    "fallen off the bus",
-    "driver shutting down",
-    "system not yet initialized",
-    "cuda error: unknown error",
-)
+CONTEXT = 600 << 20  # bytes of a process on a device beside its tensors, about
 
 
 class Cuda(Device):
@@ -51,34 +37,23 @@ class Cuda(Device):
         free, total = torch.cuda.mem_get_info(self.index)
         return int(free), int(total)
 
-    def synchronize(self) -> None:
-        import torch
-
-        torch.cuda.synchronize(self.index)
-
     def peak(self) -> int:
         """With what the process holds beside tensors: its context takes hundreds of megabytes."""
         import torch
 
         return int(torch.cuda.max_memory_reserved(self.index)) + CONTEXT
 
-    @contextmanager
-    def training(self, network: nn.Module) -> Iterator[None]:
+    def begin(self, network: nn.Module) -> None:
         import torch
 
-        try:
-            torch.cuda.set_device(self.index)
-            torch.cuda.reset_peak_memory_stats(self.index)
-            yield
-        except RuntimeError as error:  # torch.OutOfMemoryError is one
-            text = str(error).lower()
-            if isinstance(error, torch.OutOfMemoryError) or any(word in text for word in FULL):
-                raise OutOfDeviceMemory(one_line(error)) from error
-            if any(word in text for word in LOST):
-                raise DeviceLost(f"{self.name}: {one_line(error)}") from error
-            raise
-        finally:
-            empty(torch)
+        torch.cuda.set_device(self.index)
+        torch.cuda.reset_peak_memory_stats(self.index)
+
+    def end(self, network: nn.Module) -> None:
+        import torch
+
+        with suppress(RuntimeError):  # a device that is gone has no memory to give back
+            torch.cuda.empty_cache()
 
     def has_bf16(self) -> bool:
         import torch
@@ -105,14 +80,3 @@ class Cuda(Device):
         from .cuda_graph import Graph
 
         return Graph(network, images)
-
-
-CONTEXT = 600 << 20  # bytes of a process on a device beside its tensors, about
-
-
-def empty(torch: Any) -> None:
-    """Give cached memory back; a device that is gone has none."""
-    try:
-        torch.cuda.empty_cache()
-    except RuntimeError:
-        pass

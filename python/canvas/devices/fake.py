@@ -4,9 +4,10 @@ CANVAS_FAKE_DEVICES names a folder with devices.json:
 
     {"count": 2, "memory": 1000, "need": 400, "lost": [], "bf16": true}
 
-A training takes `need` bytes, or what "needs" has for a network of so many parameters; trainings
-of all processes on a device share its `memory`, each by a file FAKE-N/PID.  `lost` lists devices
-that do not answer; tests change the file while a search runs.
+A training takes `need` bytes from its first forward on, or what "needs" has for a network of so
+many parameters; trainings of all processes on a device share its `memory`, each by a file
+FAKE-N/PID.  `lost` lists devices that do not answer.  Both are found out in the middle of a
+forward, with the words of torch.cuda; tests change the file while a search runs.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .device import Device, DeviceLost, OutOfDeviceMemory
+from .device import Device
 
 if TYPE_CHECKING:
     from torch import nn
@@ -41,11 +42,20 @@ class Fake(Device):
     kind = "fake"
     shared = True
 
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.hook: Any = None
+
     @property
     def folder(self) -> Path:
         return Path(os.environ[FOLDER], self.name.replace(":", "-"))
 
+    @property
+    def own(self) -> Path:
+        return self.folder / str(os.getpid())
+
     def memory(self) -> tuple[int, int]:
+        self.check()
         total = int(facts()["memory"])
         return total - sum(self.used().values()), total
 
@@ -64,24 +74,28 @@ class Fake(Device):
 
     def check(self) -> None:
         if self.name in facts()["lost"]:
-            raise DeviceLost(f"{self.name} is gone")
+            raise RuntimeError("CUDA error: all CUDA-capable device(s) is/are busy or unavailable")
 
-    @contextmanager
-    def training(self, network: nn.Module) -> Iterator[None]:
-        self.check()
-        known = facts()
-        params = sum(weight.numel() for weight in network.parameters())
-        need = int(known.get("needs", {}).get(str(params), known["need"]))
+    def begin(self, network: nn.Module) -> None:
         self.folder.mkdir(exist_ok=True)
-        own = self.folder / str(os.getpid())
-        own.write_text(str(need))
-        try:
+        self.hook = network.register_forward_pre_hook(self._forward)
+
+    def _forward(self, network: nn.Module, inputs: Any) -> None:
+        self.check()
+        if not self.own.exists():
+            known = facts()
+            params = str(sum(weight.numel() for weight in network.parameters()))
+            self.own.write_text(str(int(known.get("needs", {}).get(params, known["need"]))))
             used = sum(self.used().values())
             if used > int(known["memory"]):
-                raise OutOfDeviceMemory(f"{self.name} has {known['memory']} bytes, not {used}")
-            yield
-        finally:
-            own.unlink(missing_ok=True)
+                raise RuntimeError(
+                    f"CUDA out of memory. {self.name} has {known['memory']} bytes, not {used}"
+                )
+
+    def end(self, network: nn.Module) -> None:
+        if self.hook is not None:
+            self.hook.remove()
+        self.own.unlink(missing_ok=True)
 
     def seconds(self, run: Callable[[], Any], times: int) -> float:
         begun = time.perf_counter()

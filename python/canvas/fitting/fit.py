@@ -140,6 +140,7 @@ class Fit:
     latency=TEXT,
     device=TEXT,
     amp=TEXT,
+    pick=TEXT,
     out=PATH,
     fresh=SWITCH,
     progress=TEXT,
@@ -162,6 +163,7 @@ def fit(
     workers: int | None = None,
     device: str = "cpu",
     amp: str = "no",
+    pick: str | None = None,
     out: str | os.PathLike[str] | None = None,
     fresh: bool = False,
     say: Callable[[str], None] | None = None,
@@ -183,7 +185,8 @@ def fit(
     `memory`: bytes for recorded layers.  `latency`: "none" times no network, which a budget of
     latency needs.  `workers`: processes that fit and train.  `device` ("auto", "cpu", "cuda",
     "cuda:0") and `amp` ("no", "bf16", "fp16"): where and in what precision the chosen networks are
-    tuned; `network` itself is on the CPU.  `out`: the folder of the study, in
+    tuned; `network` itself is on the CPU.  `pick`: the rule for the picked row, such as "fastest
+    within 1.0".  `out`: the folder of the study, in
     which the same call goes on (default: none is kept); `fresh` starts over.  `say` receives a
     line of progress at a time (default: standard error); `progress` is "lines", "off" or "live".
 
@@ -213,6 +216,7 @@ def fit(
         "workers": workers,
         "device": device,
         "amp": amp,
+        "pick": pick,
     }
     options = read_fit_options(given)
     display = make_display(

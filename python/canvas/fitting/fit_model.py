@@ -23,6 +23,7 @@ from ..study import TEACHER
 from ..tasks import Task, load_task
 from ..tasks.classification import CLASSIFICATION
 from ..tasks.evaluate import NotFinite
+from ..text import several
 from ..training.kept import Kept
 from ..training.train import Training
 from ..training.weights_file import load_weights
@@ -100,7 +101,7 @@ def teacher_of(
         facts["amp"] = options["amp"]
     kept = Kept(folder / TEACHER, facts)
     device = the_device(options)
-    with device.training(network):
+    with device.alone(network):
         return _train_teacher(options, network.to(device.place), source, task, kept, display).cpu()
 
 
@@ -118,7 +119,7 @@ def _train_teacher(
     )  # fmt: skip
     kept.restore(training, epochs + 1)
     if training.done < epochs:
-        display.phase(f"teacher: {epochs} epochs, as no --weights are given", epochs)
+        display.phase(f"teacher: {several(epochs, 'epoch')}, as no --weights are given", epochs)
     try:
         while training.done < epochs:
             epoch = training.epoch()

@@ -12,6 +12,7 @@ import copy
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -21,7 +22,7 @@ from torch import Tensor, nn
 
 from .. import _core
 from ..data import SPLITS, DataFailed, NamedSource, Remarks, resident
-from ..devices import Device, DeviceLost, OutOfDeviceMemory, check_amp, resolve, text_of
+from ..devices import Device, DeviceFailed, check_amp, resolve, text_of
 from ..errors import CanvasError, NoSolution, one_line
 from ..inputs import Inputs
 from ..nn.fold import fold
@@ -33,6 +34,7 @@ from ..reporting.progress import Display
 from ..study import FittedItem, ScreenedKernel, Study, Timing, final_epochs
 from ..tasks.evaluate import NotFinite, evaluate, hits_of
 from ..tasks.task import Task
+from ..text import several
 from ..training.layer_data import LayerData
 from ..training.train import Training
 from . import weight_files
@@ -503,15 +505,17 @@ class FitRun:
         asked = [plan for plan in asked if plan.role != TEACHER]
         if not asked:
             return
-        self.display.phase(f"tuning {len(asked)} networks for {epochs} epochs", len(asked))
+        self.display.phase(
+            f"tuning {several(len(asked), 'network')} for {several(epochs, 'epoch')}", len(asked)
+        )
         jobs = [(plan, self.seed, epochs) for plan in asked]
         for at, tuned in self._each_tuned(jobs, until):
             plan = asked[at]
             self.remarks.waited(tuned.waiting)
             if tuned.untuned and epochs:
                 self.display.line(
-                    f"{plan.name}: {epochs} epochs of tuning made it worse on validation, it "
-                    "stays as it was fitted"
+                    f"{plan.name}: {several(epochs, 'epoch')} of tuning made it worse on "
+                    "validation, it stays as it was fitted"
                 )
             if tuned.why:
                 self.study.finished(plan.id, "failed", tuned.why)
@@ -558,8 +562,8 @@ class FitRun:
             test, right = self._test(network)
         except NotFinite as error:
             return Tuned(why=f"nan: {error}")
-        except DataFailed:  # no fault of this network: the fit ends, and the same call goes on
-            raise
+        except (DataFailed, DeviceFailed):
+            raise  # no fault of this network: the fit ends, and the same call goes on
         except CanvasError as error:  # of the user's loss or metric
             return Tuned(why=f"error: {error}")
         for weight in network.parameters():
@@ -589,10 +593,10 @@ class FitRun:
             return self._score(network), 0.0
         place, amp = self.device.place, self.options["amp"]
         teacher = self.teacher.network
-        if self.device.shared:
-            teacher = copy.deepcopy(teacher).to(place)
         try:
-            with self.device.training(network):
+            with self.device.alone(network):
+                if self.device.shared:
+                    teacher = copy.deepcopy(teacher).to(place)
                 network.to(place)
                 near = resident(self.source, place, self.device.memory()[0], SPLITS[:2])
                 training = Training(
@@ -601,15 +605,9 @@ class FitRun:
                 )  # fmt: skip
                 for epoch in range(epochs):
                     last = training.epoch(scored=epoch == epochs - 1)
-        except OutOfDeviceMemory as error:
-            raise CanvasError(f"{self.device} has too little memory: {error}") from error
-        except DeviceLost as error:
-            raise DataFailed(
-                f"{error}: what is done is kept, the same command goes on, also with another "
-                "--device"
-            ) from error
         finally:
-            network.cpu()
+            with suppress(RuntimeError):  # the device may be gone
+                network.cpu()
         return (None if self.task.metric is None else last.accuracy), last.waiting
 
     def _score(self, network: nn.Module) -> float | None:
@@ -688,7 +686,9 @@ class FitRun:
         asked = [job for job in asked if job[0].role != TEACHER]
         own = [job for job in asked if job[1] == self.seed]
         self._refit(plans, seeds, until)
-        self.display.phase(f"finals: {len(asked)} trainings of {epochs} epochs", len(asked))
+        self.display.phase(
+            f"finals: {several(len(asked), 'training')} of {several(epochs, 'epoch')}", len(asked)
+        )
         for plan, seed, _ in own:
             self._record_final(plan, seed, epochs, self._own_final(plan))
         jobs = [job for job in asked if job[1] != self.seed]

@@ -14,6 +14,7 @@ from typing import Any
 
 from ..metric import Metric
 from ..study import Candidate, Study
+from ..text import several
 from .front import accuracy, speed, title
 from .table import align, ratio_of, test_cell
 from .verdict import SEEDS, Comparison, Evidence, common_seeds, compare_finals, grounds
@@ -141,9 +142,10 @@ def fit_head_lines(
         "of the teacher."
     ]
     if seeds := sorted({len(row.tests) for row in rows if row.tests}):
-        count = str(seeds[0]) if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
+        several_seeds = f"{seeds[0]} to {seeds[-1]} seeds"
+        count = several(seeds[0], "seed") if len(seeds) == 1 else several_seeds
         lines.append(
-            f"Test: the mean over {count} seeds +- standard deviation, on "
+            f"Test: the mean over {count} +- standard deviation, on "
             f"{study.fact('test_images')} {_things(metric)} by which no network was tuned or "
             "chosen; the star is set by them."
         )

@@ -26,7 +26,7 @@ from ..metric import Metric
 from ..stored_options import FIT, command_of
 from ..study import ENDED, FIND_FILES, TRIED, WEIGHTS_NAME, Candidate, Study, Timing, weights_file
 from ..study.gain import gain_line
-from ..text import csv_cell, printable
+from ..text import csv_cell, printable, several
 from .fit_text import best_of, fit_conclusion, fit_counts_line, fit_head_lines, fit_rows, fit_table
 from .front import OBJECTIVES, chosen_finds, find_order, front, pick, pick_line
 from .table import milliseconds, table, terminal_width
@@ -51,6 +51,8 @@ COLUMNS = (
     "picked",
     "front",
     "chosen",
+    "metric",
+    "unit",
 )
 PICK = "fastest within 1.0"
 PICK_UNTIMED = "fewest-macs within 1.0"
@@ -174,14 +176,16 @@ def head_lines(study: Study, options: dict[str, Any], rows: Sequence[Candidate])
         f"{machine.get('processor', 'unknown processor')}); ratios to the unchanged network."
     ]
     if seeds := sorted({len(row.tests) for row in rows if row.tests}):
-        count = str(seeds[0]) if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
+        words = (
+            several(seeds[0], "seed") if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]} seeds"
+        )
         lines.append(
-            f"Test: the finalists' and the controls' mean over {count} seeds +- standard "
+            f"Test: the finalists' and the controls' mean over {words} +- standard "
             f"deviation, on {study.fact('test_images')} images that the search has not seen."
         )
     else:
-        several = any(row.val_seeds > 1 for row in rows)
-        known = "one seed, of some the mean of two" if several else "one seed"
+        twice = any(row.val_seeds > 1 for row in rows)
+        known = "one seed, of some the mean of two" if twice else "one seed"
         values = "Accuracies" if study.metric == Metric() else "Values"
         where = "on images" if study.validation_images() else "those"
         lines.append(
@@ -320,6 +324,8 @@ def pareto_rows(report: Report) -> list[dict[str, Any]]:
             "picked": row is report.picked,
             "front": row.id in report.on_front,
             "chosen": row.id in chosen,
+            "metric": row.metric.name,
+            "unit": row.metric.unit,
         }
         for row in rows
         if row.status == "done"

@@ -138,6 +138,10 @@ def search(
         raise CanvasError(
             f"--latency cuda times on a GPU, not on {devices[0]}: give --device cuda"
         )
+    if subject.loop and options["amp"] != "no":
+        raise CanvasError(
+            "a loop of yours decides itself what is computed in 16 bits: leave amp out"
+        )
     if given.get("workers") is None and devices[0].shared:
         options["workers"] = min(SHARING * len(devices), os.cpu_count() or 1)
     try:

@@ -22,6 +22,7 @@ from ..nn.memory_format import FORMATS
 from ..reporting.front import chosen_finds, title
 from ..reporting.verdict import SEEDS, rivals
 from ..study import WHOLE, Candidate, final_epochs
+from ..text import several
 from ..workers.pool import Executor, Message
 from .compiled_engines import UNCHANGED
 from .control_rows import add_grouped
@@ -99,7 +100,10 @@ def train_finals(run: Run, pool: Executor) -> None:
             return
     if missing:
         run.display.after(run.timing_seconds())
-        run.display.phase(f"finals: {len(missing)} trainings of {epochs} epochs", len(missing))
+        run.display.phase(
+            f"finals: {several(len(missing), 'training')} of {several(epochs, 'epoch')}",
+            len(missing),
+        )
         if not run.timed:
             compile_beside_finals(run, pool)
     Finals(run, pool, epochs, missing).train()

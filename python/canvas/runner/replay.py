@@ -28,7 +28,7 @@ from ..reporting.progress import say_to_stderr
 from ..reporting.table import align
 from ..stored_options import FIT, command_of
 from ..study import CLASSIFICATION, Candidate, Study, Timing, other_network
-from ..text import printable
+from ..text import printable, several
 from ..workers.pool import Pool
 from .child_import import check_child_import
 from .compiled_engines import LATENCY_LIMIT
@@ -115,7 +115,7 @@ def replay(
         words = training_job(study, options, images, row)
         recorded = study.curve(row.id)
         pool = stack.enter_context(Pool(1, memory_per_child(1)))
-        say(f"training {name} again: {len(recorded) or options['epochs']} epochs")
+        say(f"training {name} again: {several(len(recorded) or options['epochs'], 'epoch')}")
         curve, failure = _train(pool, words, len(recorded), row.status == "pruned", say)
         timings = study.timings(row.id)
         if timings and not failure:

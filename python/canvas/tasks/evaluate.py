@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from ..arguments import shown
+from ..devices import device_error
 from ..errors import CanvasError, one_line
 from ..inputs import tensors_of
 from ..metric import LARGEST
@@ -193,13 +194,13 @@ def finite(outputs: Any) -> bool:
 @contextmanager
 def failing_as(what: str, function: Any = None) -> Iterator[None]:
     """Around a function of the user's, which can raise anything.  What a `function` of canvas
-    raises is the network's own and stays as it is.
+    raises is the network's own and stays as it is; so does what a device does wrong meanwhile.
     """
     try:
         yield
     except (CanvasError, NotFinite):
         raise
     except (Exception, SystemExit) as error:
-        if str(getattr(function, "__module__", "")).startswith("canvas."):
+        if str(getattr(function, "__module__", "")).startswith("canvas.") or device_error(error):
             raise
         raise CanvasError(f"{what} failed: {one_line(error)}") from error

@@ -149,8 +149,11 @@ class OnDevices:
         """How many fit, from the first training that told what it takes."""
         if device in self.measured or not peak or device not in self.devices:
             return
+        try:
+            total = self.devices[device].memory()[1]
+        except RuntimeError:  # it is gone: its trainings will tell
+            return
         self.measured.add(device)
-        total = self.devices[device].memory()[1]
         self.share[device] = max(1, min(self.pool.size, int(USED * total / peak)))
         if self.share[device] > 1:
             self.say(f"{device}: {self.share[device]} trainings at a time, {_size(peak)} each")

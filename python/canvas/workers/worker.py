@@ -125,7 +125,7 @@ def serve(job: Job, tell: Tell, answers: Answers) -> None:
     except Exception as error:
         log = traceback.format_exc()[-LOG_TAIL:]
         kind = failure_kind(error)
-        own_words = kind in ("nan", "wrong_result", LOST_DATA)
+        own_words = kind in ("nan", "wrong_result", LOST_DATA, FULL, GONE)
         reason = str(error) if own_words else one_line(error)
         tell("failed", kind=kind, reason=reason, log=log)
 
