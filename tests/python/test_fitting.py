@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
 import canvas  # noqa: E402
 from canvas.data import Data, Streamed  # noqa: E402
-from canvas.fitting import choice, item_table, menu, screen  # noqa: E402
+from canvas.fitting import choice, fit_run, item_table, menu, screen  # noqa: E402
 from canvas.fitting.budget import parse_budget  # noqa: E402
 from canvas.fitting.candidates import CONTROLS, MIX, SINGLE, propose  # noqa: E402
 from canvas.fitting.divergence import divergence as divergence_of_batches  # noqa: E402
@@ -164,6 +164,21 @@ def test_examples_are_from_all_classes_of_sorted_splits(data, kind):
     assert len(whole) == len(splits[1][1])
     few = some_inputs(source, CLASSIFICATION, "validation", 90, 10 * images[0].numel() * 4)
     assert len(few) == 10
+
+
+def test_a_training_loader_in_order_of_classes_is_noticed(network, data):
+    train = TensorDataset(*sorted_by_class(data.train))
+    others = [DataLoader(TensorDataset(*split), 64) for split in (data.validation, data.test)]
+    seen = []
+    for shuffle in (True, False):
+        loader = DataLoader(torch.utils.data.Subset(train, range(100)), 50, shuffle=shuffle)
+        source = Streamed(DataLoader(train, 50, shuffle=True) if shuffle else loader, *others)
+        teacher = Teacher(
+            network, "all", some_inputs(source, CLASSIFICATION, "train", 100, 1 << 30),
+            some_inputs(source, CLASSIFICATION, "validation", 160, 1 << 30),
+        )  # fmt: skip
+        seen.append(teacher.floor)
+    assert seen[0] < fit_run.STRANGE and seen[1] > 3 * seen[0]
 
 
 def test_nan_layers_and_layers_that_run_twice_are_refused(network, data):

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from .. import _core
-from ..data import SPLITS, DataFailed, NamedSource, Remarks, resident
+from ..data import SPLITS, DataFailed, NamedSource, Remarks, Streamed, resident
 from ..devices import Device, DeviceFailed, check_amp, resolve, text_of
 from ..errors import CanvasError, NoSolution, one_line
 from ..inputs import Inputs
@@ -58,6 +58,7 @@ TUNED_TEACHER = "teacher, tuned"  # its name
 FINAL_SEED = 1000  # how far the second seed of the finals is from the fit's own
 FARTHEST = 1e9  # a divergence that a study keeps
 OVER = 1.02  # a network may take so many times its budget of latency
+STRANGE = 0.1  # a divergence by BatchNorm's statistics alone, which is 0.002 to 0.02 as a rule
 ROUNDS = 3  # of choosing again because whole networks took longer than the sum of their layers
 
 # Until when stages may begin work, as shares of a time limit.
@@ -171,6 +172,11 @@ class FitRun:
             f"recorded {len(self.recorded)} layers on {count} examples; new statistics of "
             f"BatchNorm alone cost a divergence of {self.teacher.floor:.2g}"
         )
+        if self.teacher.floor > STRANGE and isinstance(self.source, Streamed):
+            self.display.line(
+                "that is much: the first batches of the training loader are unlike the validation "
+                "split; a loader that shuffles gives batches of all classes"
+            )
         for item in self.study.fitted_items():
             self._know(item)
         plans = self.plans()
