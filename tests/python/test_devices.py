@@ -19,6 +19,7 @@ from canvas.cli import main  # noqa: E402
 from canvas.data import load_data, resident, stored  # noqa: E402
 from canvas.data.augment import generator  # noqa: E402
 from canvas.data.resident import DeviceImages, Resident  # noqa: E402
+from canvas.deploy.trainer import train_network  # noqa: E402
 from canvas.devices import check_amp, fake, open_device, resolve, scaler_of  # noqa: E402
 from canvas.devices.cuda import Cuda  # noqa: E402
 from canvas.devices.device import Device, DeviceLost, OutOfDeviceMemory  # noqa: E402
@@ -631,3 +632,26 @@ def test_networks_are_timed_in_the_bits_of_amp():
     assert on_gpu(network, open_device("fake:0"), "no") is network
     with pytest.raises(CanvasError, match="cpu is no GPU"):
         on_gpu(network, Device("cpu"), "no")
+
+
+@pytest.mark.parametrize(
+    ("facts", "device", "words"),
+    [
+        ({"need": 5000}, "fake:0", "fake:0 has too little memory: .* is kept, the same command"),
+        ({"lost": ["fake:1"]}, "fake:1", "fake:1 does not answer: .* is kept, the same command"),
+        ({}, "fake:0,1", "a training runs on one device, not on fake:0,1"),
+        ({}, "fake:5", "there is no fake:5, only fake:0, fake:1"),
+    ],
+)
+def test_a_long_training_that_a_device_ends_is_one_message(
+    tmp_path, accelerators, facts, device, words
+):
+    accelerators.say(**facts)
+    asked = {
+        "model": "resnet8", "data": "synthetic", "images": 100, "width": 4, "epochs": 1,
+        "out": tmp_path / "out", "say": lambda line: None,
+    }  # fmt: skip
+    with pytest.raises(CanvasError, match=words):
+        train_network("baseline", device=device, **asked)
+    accelerators.say(need=10, lost=[])
+    assert train_network("baseline", device="fake:0", resume=True, **asked).epoch == 1

@@ -56,7 +56,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--device",
         default="auto",
-        metavar="auto|cpu|cuda",
+        metavar="auto|cpu|cuda[:N]",
         help="device of the training (default: auto)",
     )
     return parser

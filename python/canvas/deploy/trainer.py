@@ -34,6 +34,7 @@ from torch import nn
 
 from ..arguments import FUNCTION, PATH, SWITCH, TEXT, checked
 from ..data import Data
+from ..devices import Device, device_error, resolve, text_of
 from ..environment import versions
 from ..errors import CanvasError, one_line
 from ..files import open_lock, try_lock
@@ -41,7 +42,7 @@ from ..nn.load_model import check_model
 from ..nn.network import Recipe, build_network
 from ..nn.network import re_solve as solve_again
 from ..nn.pack import KernelPack
-from ..options import changed, read_option
+from ..options import changed, read_device, read_option
 from ..reporting.report import write_atomically
 from ..tasks.classification import accuracy
 from ..tasks.evaluate import NotFinite, device_of
@@ -113,7 +114,8 @@ def train_network(
     be a `canvas.data.Data`; missing ones are those of the study.  `out`: the folder of the
     training (default: train-NAME beside the study's finds, else in canvas-runs/).  `resume`
     continues after the last complete epoch; without it, a folder that holds a training is
-    rejected. `device`: auto, cpu or cuda.  `re_solve` chooses the kernel's sizes anew for the
+    rejected. `device`: auto, cpu, cuda or
+    cuda:N.  `re_solve` chooses the kernel's sizes anew for the
     images of this training and the same share of MACs; without it they are those of the pack, for
     images of any size where no weight spans the image.  `say` receives one line per epoch
     (default: standard error).
@@ -124,24 +126,32 @@ def train_network(
     choice, values, images = prepare(what, options, TRAIN_OPTIONS, "canvas train")
     if re_solve:
         choice = _solved(choice, recipe_of(values, images.shape, images.classes))
-    place = _device(device)
+    where = _device(device)
     folder = Path(out) if out is not None else default_folder(choice)
     say = say or _say_to_stderr
-    with _reproducible(read_option(THREADS, threads), place), _locked(folder):
-        run = Run(folder, choice, values, images, place, say)
-        try:
-            run.begin(resume)
-            run.epochs()
-            return run.finish()
-        except KeyboardInterrupt:
-            say(run.how_to_go_on())
-            raise
+    with _reproducible(read_option(THREADS, threads), where.place), _locked(folder):
+        network = _build(recipe_of(values, images.shape, images.classes), choice.pack)
+        with where.alone(network, GO_ON):
+            run = Run(folder, choice, values, images, network.to(where.place), say)
+            try:
+                run.begin(resume)
+                run.epochs()
+                return run.finish()
+            except KeyboardInterrupt:
+                say(run.how_to_go_on())
+                raise
 
 
 def _solved(choice: Choice, recipe: Recipe) -> Choice:
     if choice.pack is None:
         raise CanvasError(f"'{choice.name}' has no kernel whose sizes could be chosen anew")
     return replace(choice, pack=solve_again(recipe, choice.pack))
+
+
+GO_ON = (
+    "what is done is kept, the same command with --resume goes on, also with another --device; a "
+    "new training with a smaller --batch-size needs less"
+)
 
 
 def default_folder(choice: Choice) -> Path:
@@ -157,7 +167,7 @@ class Run:
         choice: Choice,
         options: Mapping[str, Any],
         images: Data,
-        device: torch.device,
+        network: nn.Module,
         say: Say,
     ) -> None:
         self.folder = folder
@@ -165,9 +175,8 @@ class Run:
         self.images = images
         self.say = say
         self.recipe = recipe_of(options, images.shape, images.classes)
-        network = _build(self.recipe, choice.pack)
         self.training = Training(
-            network.to(device),
+            network,
             images,
             options["epochs"],
             options["seed"],
@@ -322,9 +331,9 @@ class Run:
             return self.training.epoch()
         except NotFinite as error:
             raise CanvasError(f"{error}: a smaller --rate may help") from None
-        except torch.OutOfMemoryError:
-            raise CanvasError("out of memory: a smaller --batch-size may help") from None
         except RuntimeError as error:
+            if device_error(error):
+                raise
             raise CanvasError(f"the network cannot be trained: {one_line(error)}") from error
 
     def _line(self) -> str:
@@ -367,13 +376,17 @@ def _build(recipe: Recipe, pack: str | None) -> nn.Module:
     return network
 
 
-def _device(name: str) -> torch.device:
-    if name not in ("auto", "cpu", "cuda"):
-        raise CanvasError(f"--device takes auto, cpu or cuda, not '{printable(str(name))}'")
-    found = torch.cuda.is_available()
-    if name == "cuda" and not found:
-        raise CanvasError("--device cuda: torch finds no such device here")
-    return torch.device("cuda" if found and name != "cpu" else "cpu")
+def _device(name: str) -> Device:
+    try:
+        text = read_device(name)
+    except ValueError:
+        raise CanvasError(
+            f"--device takes auto, cpu or cuda, not '{printable(str(name))}'"
+        ) from None
+    found = resolve(text)
+    if len(found) > 1 and ":" in text:
+        raise CanvasError(f"a training runs on one device, not on {text_of(found)}")
+    return found[0]
 
 
 def _say_to_stderr(line: str) -> None:

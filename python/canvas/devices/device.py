@@ -28,6 +28,9 @@ LOST = (
 )
 
 
+GO_ON = "what is done is kept, the same command goes on, also with another --device"
+
+
 class OutOfDeviceMemory(MemoryError):
     """A device has no memory left: with fewer trainings beside it, the same may go well."""
 
@@ -97,15 +100,17 @@ class Device:
             self.end(network)
 
     @contextmanager
-    def alone(self, network: nn.Module) -> Iterator[None]:
-        """The same for a command that trains on no other device: DeviceFailed."""
+    def alone(self, network: nn.Module, go_on: str = GO_ON) -> Iterator[None]:
+        """The same for a command that trains on no other device: DeviceFailed, with the words on
+        how to go on.
+        """
         try:
             with self.training(network):
                 yield
         except OutOfDeviceMemory as error:
-            raise DeviceFailed(f"{self.name} has too little memory: {error}; {GO_ON}") from error
+            raise DeviceFailed(f"{self.name} has too little memory: {error}; {go_on}") from error
         except DeviceLost as error:
-            raise DeviceFailed(f"{self.name} does not answer: {error}; {GO_ON}") from error
+            raise DeviceFailed(f"{self.name} does not answer: {error}; {go_on}") from error
 
     def begin(self, network: nn.Module) -> None:
         """Make ready for a training."""
@@ -127,6 +132,3 @@ class Device:
     def graph(self, network: nn.Module, images: Any) -> nn.Module:
         """The network as one graph of the device, for inputs of the form of `images`."""
         raise NotImplementedError
-
-
-GO_ON = "what is done is kept, the same command goes on, also with another --device"
