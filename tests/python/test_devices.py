@@ -558,7 +558,7 @@ def test_a_fit_on_a_device_gives_what_one_on_the_cpu_gives(
 @pytest.mark.parametrize(
     ("facts", "words", "message"),
     [
-        ({}, {"device": "fake:0,1"}, "a fit trains on one device, not on fake:0,1"),
+        ({}, {"device": "fake:0,1"}, "a fit runs on one device, not on fake:0,1"),
         ({}, {"device": "fake:7"}, "there is no fake:7"),
         ({"bf16": False}, {"device": "fake:0", "amp": "bf16"}, "cannot train with --amp bf16"),
         ({}, {"amp": "fp16"}, "cpu cannot train with --amp fp16"),

@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
 import canvas  # noqa: E402
 from canvas.data import Data, Streamed  # noqa: E402
-from canvas.fitting import choice, fit_run, item_table, menu, screen  # noqa: E402
+from canvas.fitting import choice, fit, fit_run, item_table, menu, screen  # noqa: E402
 from canvas.fitting.budget import parse_budget  # noqa: E402
 from canvas.fitting.candidates import CONTROLS, MIX, SINGLE, propose  # noqa: E402
 from canvas.fitting.divergence import divergence as divergence_of_batches  # noqa: E402
@@ -166,19 +166,22 @@ def test_examples_are_from_all_classes_of_sorted_splits(data, kind):
     assert len(few) == 10
 
 
-def test_a_training_loader_in_order_of_classes_is_noticed(network, data):
-    train = TensorDataset(*sorted_by_class(data.train))
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_a_training_loader_in_order_of_classes_is_noticed(network, data, monkeypatch, shuffle):
+    monkeypatch.setattr(fit_run, "IMAGES", 64)
+    monkeypatch.setattr(fit, "IMAGES", 64)
+    monkeypatch.setattr(fit_run, "KNOWN", fit_run.KNOWN[:1])
+    train = DataLoader(TensorDataset(*sorted_by_class(data.train)), 32, shuffle=shuffle)
     others = [DataLoader(TensorDataset(*split), 64) for split in (data.validation, data.test)]
-    seen = []
-    for shuffle in (True, False):
-        loader = DataLoader(torch.utils.data.Subset(train, range(100)), 50, shuffle=shuffle)
-        source = Streamed(DataLoader(train, 50, shuffle=True) if shuffle else loader, *others)
-        teacher = Teacher(
-            network, "all", some_inputs(source, CLASSIFICATION, "train", 100, 1 << 30),
-            some_inputs(source, CLASSIFICATION, "validation", 160, 1 << 30),
-        )  # fmt: skip
-        seen.append(teacher.floor)
-    assert seen[0] < fit_run.STRANGE and seen[1] > 3 * seen[0]
+    lines = []
+    torch.manual_seed(0)
+    canvas.fit(
+        network, canvas.stream(train, *others), budget="macs=0.9x", draws=0, epochs=0, longer=0,
+        final_seeds=1, latency="none", workers=1, say=lines.append,
+    )  # fmt: skip
+    noticed = [line for line in lines if "a loader that shuffles gives batches of all" in line]
+    assert len(noticed) == (not shuffle)
+    assert any("new statistics of BatchNorm alone cost a divergence of" in line for line in lines)
 
 
 def test_nan_layers_and_layers_that_run_twice_are_refused(network, data):

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Any, Protocol
 
 import torch
@@ -113,6 +114,26 @@ class Splits:
         images, labels = getattr(self, split)
         at = drawn(len(labels), count)
         return [inputs_of((images[at], labels[at]))]
+
+
+class LazySplits(Splits):
+    """Splits that `_split` makes at their first use."""
+
+    @cached_property
+    def train(self) -> Any:
+        return self._split("train")
+
+    @cached_property
+    def validation(self) -> Any:
+        return self._split("validation")
+
+    @cached_property
+    def test(self) -> Any:
+        return self._split("test")
+
+    def _split(self, part: str) -> Any:
+        """(images, labels) of a split."""
+        raise NotImplementedError
 
 
 class _Batches:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from .batches import Splits
+from .batches import LazySplits, Splits
 from .images import normalize, scale
 from .stored import MappedImages
 
@@ -45,30 +44,18 @@ class DeviceImages:
         return (self[start : start + size] for start in range(0, len(self), size))
 
 
-class Resident(Splits):
+class Resident(LazySplits):
     """The splits of `source` with their images on a device."""
 
     def __init__(self, source: Splits, place: torch.device) -> None:
         self.source, self.place = source, place
         self.augmentation = source.augmentation
 
-    @cached_property
-    def train(self) -> Any:
-        return self._moved("train")
-
-    @cached_property
-    def validation(self) -> Any:
-        return self._moved("validation")
-
-    @cached_property
-    def test(self) -> Any:
-        return self._moved("test")
-
     def count(self, split: str) -> int:
         return self.source.count(split)
 
-    def _moved(self, split: str) -> tuple[DeviceImages, Tensor]:
-        images, labels = getattr(self.source, split)
+    def _split(self, part: str) -> tuple[DeviceImages, Tensor]:
+        images, labels = getattr(self.source, part)
         mean: tuple[float, ...] = ()
         deviation: tuple[float, ...] = ()
         if isinstance(images, MappedImages):

@@ -22,7 +22,6 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -33,7 +32,7 @@ from torch import Tensor
 from ..errors import CanvasError, one_line
 from ..files import at_once, open_file
 from .augment import Augmentation
-from .batches import Splits
+from .batches import LazySplits
 from .dataset import SPLITS, Data, Split
 from .file_images import NOTES, FileImages, Notes
 from .images import CHUNK, normalize, scale
@@ -165,7 +164,7 @@ def check(folder: Path, seal: str) -> None:
                 raise _exchanged(folder, f"{name}.npy")
 
 
-class Mapped(Splits):
+class Mapped(LazySplits):
     """The images in `folder` with the seal `seal`, as a training takes them: `train`,
     `validation` and `test` are checked and mapped at their first use.
 
@@ -180,18 +179,6 @@ class Mapped(Splits):
         self.augmentation: Augmentation = self.facts["augmentation"]
         self.classes: int = self.facts["classes"]
         self.shape: tuple[int, int, int] = self.facts["shape"]
-
-    @cached_property
-    def train(self) -> Split:
-        return self._split("train")
-
-    @cached_property
-    def validation(self) -> Split:
-        return self._split("validation")
-
-    @cached_property
-    def test(self) -> Split:
-        return self._split("test")
 
     def _split(self, part: str) -> Split:
         with _readable(self.folder):

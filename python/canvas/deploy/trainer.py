@@ -34,7 +34,7 @@ from torch import nn
 
 from ..arguments import FUNCTION, PATH, SWITCH, TEXT, checked
 from ..data import Data
-from ..devices import Device, device_error, resolve, text_of
+from ..devices import Device, device_error, resolve_one
 from ..environment import versions
 from ..errors import CanvasError, one_line
 from ..files import open_lock, try_lock
@@ -383,10 +383,7 @@ def _device(name: str) -> Device:
         raise CanvasError(
             f"--device takes auto, cpu or cuda, not '{printable(str(name))}'"
         ) from None
-    found = resolve(text)
-    if len(found) > 1 and ":" in text:
-        raise CanvasError(f"a training runs on one device, not on {text_of(found)}")
-    return found[0]
+    return resolve_one(text, "a training")
 
 
 def _say_to_stderr(line: str) -> None:

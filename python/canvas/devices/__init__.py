@@ -5,7 +5,7 @@ To add a kind: a file with its Device, and its line in KINDS (names.py).
 
 from .amp import AMP, autocast, check_amp, scaler_of
 from .device import Device, DeviceFailed, DeviceLost, OutOfDeviceMemory, device_error
-from .names import open_device, resolve, text_of
+from .names import open_device, resolve, resolve_one, text_of
 
 __all__ = [
     "AMP",
@@ -18,6 +18,7 @@ __all__ = [
     "device_error",
     "open_device",
     "resolve",
+    "resolve_one",
     "scaler_of",
     "text_of",
 ]

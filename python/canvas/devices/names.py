@@ -31,6 +31,14 @@ def resolve(text: str) -> list[Device]:
     return [there[number] for number in wanted]
 
 
+def resolve_one(text: str, who: str) -> Device:
+    """The device of `who` (a fit, a training), the first of several that were not numbered."""
+    found = resolve(text)
+    if len(found) > 1 and ":" in text:
+        raise CanvasError(f"{who} runs on one device, not on {text_of(found)}")
+    return found[0]
+
+
 def text_of(devices: Sequence[Device]) -> str:
     """As --device takes it."""
     first = devices[0]

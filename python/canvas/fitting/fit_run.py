@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from .. import _core
 from ..data import SPLITS, DataFailed, NamedSource, Remarks, Streamed, resident
-from ..devices import Device, DeviceFailed, check_amp, resolve, text_of
+from ..devices import Device, DeviceFailed, check_amp, resolve_one
 from ..errors import CanvasError, NoSolution, one_line
 from ..inputs import Inputs
 from ..nn.fold import fold
@@ -792,11 +792,9 @@ class FitRun:
 
 def the_device(options: Mapping[str, Any]) -> Device:
     """Where a fit trains; raises CanvasError for several devices, or 16 bits that it has not."""
-    found = resolve(options["device"])
-    if len(found) > 1 and ":" in options["device"]:
-        raise CanvasError(f"a fit trains on one device, not on {text_of(found)}")
-    check_amp(found[0], options["amp"])
-    return found[0]
+    found = resolve_one(options["device"], "a fit")
+    check_amp(found, options["amp"])
+    return found
 
 
 def _native(network: nn.Module, example: Inputs) -> nn.Module:

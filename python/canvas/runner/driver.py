@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -131,17 +131,7 @@ def search(
         **others,
     }
     options = read_options(given)
-    devices = resolve(options["device"])
-    for device in devices:
-        check_amp(device, options["amp"])
-    if options["latency"] == "cuda" and not devices[0].shared:
-        raise CanvasError(
-            f"--latency cuda times on a GPU, not on {devices[0]}: give --device cuda"
-        )
-    if subject.loop and options["amp"] != "no":
-        raise CanvasError(
-            "a loop of yours decides itself what is computed in 16 bits: leave amp out"
-        )
+    devices = devices_of(options, subject)
     if given.get("workers") is None and devices[0].shared:
         options["workers"] = min(SHARING * len(devices), os.cpu_count() or 1)
     try:
@@ -176,6 +166,24 @@ def search(
         )  # fmt: skip
         run.task, run.loop = subject.task_name, subject.loop
         return run_search(run, subject, devices)
+
+
+def devices_of(options: Mapping[str, Any], subject: Subject) -> list[Device]:
+    """Where a search trains; raises CanvasError for what is not there, or cannot do what is asked
+    of it.
+    """
+    devices = resolve(options["device"])
+    for device in devices:
+        check_amp(device, options["amp"])
+    if options["latency"] == "cuda" and not devices[0].shared:
+        raise CanvasError(
+            f"--latency cuda times on a GPU, not on {devices[0]}: give --device cuda"
+        )
+    if subject.loop and options["amp"] != "no":
+        raise CanvasError(
+            "a loop of yours decides itself what is computed in 16 bits: leave amp out"
+        )
+    return devices
 
 
 def run_search(run: Run, subject: Subject, devices: Sequence[Device]) -> Report:
