@@ -13,27 +13,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from ..devices import Device
 from ..errors import CanvasError
-from .pool import WAITING, Executor, Message
+from .begun import ENDS, Begun
+from .pool import Executor, Message
 
 FULL, GONE = "out_of_device_memory", "device_lost"
 USED = 0.9  # of a device's memory that trainings may take
 TRAINING = "accuracy"  # the kind of job that runs on a device
-
-
-@dataclass
-class _Job:
-    words: Message
-    limit: float
-    device: str
-    told: int = 0  # messages that were passed on
-    heard: int = 0  # messages since it was begun for the last time
-    verdicts: deque[bool] = field(default_factory=deque)  # that it got
-    again: deque[bool] = field(default_factory=deque)  # that it gets once more
 
 
 class OnDevices:
@@ -52,7 +41,7 @@ class OnDevices:
         # How many may run on each.
         self.share = {name: 1 if one.shared else pool.size for name, one in self.devices.items()}
         self.measured: set[str] = set()
-        self.jobs: dict[int, _Job] = {}
+        self.jobs: dict[int, Begun] = {}
         self.waiting: deque[int] = deque()  # jobs to be begun again
 
     def __enter__(self) -> OnDevices:
@@ -74,8 +63,8 @@ class OnDevices:
             return self.pool.start(job, words, limit, preferred)
         device = self._free()
         assert device is not None
-        self.jobs[job] = _Job(words, limit, device)
-        return self._begin(job)
+        self.jobs[job] = Begun(words, limit)
+        return self._begin(job, device)
 
     def answer(self, job: int, go: bool) -> None:
         if job in self.jobs:
@@ -96,9 +85,7 @@ class OnDevices:
     def wait(self, seconds: float) -> list[tuple[int, Message]]:
         """What the jobs said that the driver does not know yet."""
         while self.waiting and self.pool.has_room() and (device := self._free()) is not None:
-            job = self.waiting.popleft()
-            self.jobs[job].device = device
-            self._begin(job)
+            self._begin(self.waiting.popleft(), device)
         passed = []
         for job, message in self.pool.wait(seconds):
             if self._hear(job, message):
@@ -109,7 +96,7 @@ class OnDevices:
 
     def _running(self, device: str) -> list[int]:
         return [job for job in self.pool.busy() if job in self.jobs
-                and self.jobs[job].device == device]  # fmt: skip
+                and self.jobs[job].place == device]  # fmt: skip
 
     def _free(self) -> str | None:
         """The device with room that has the fewest trainings."""
@@ -117,10 +104,10 @@ class OnDevices:
         free = [name for name, count in counts.items() if count < self.share[name]]
         return min(free, key=lambda name: counts[name], default=None)
 
-    def _begin(self, job: int) -> Any:
+    def _begin(self, job: int, device: str) -> Any:
         known = self.jobs[job]
-        known.heard, known.again = 0, deque(known.verdicts)
-        words = {**known.words, "device": known.device, "amp": self.amp}
+        known.begin(device)
+        words = {**known.words, "device": device, "amp": self.amp}
         return self.pool.start(job, words, known.limit)
 
     # ---- what a training says -------------------------------------------------------------------
@@ -132,16 +119,12 @@ class OnDevices:
             return True
         event = message["event"]
         if event == "epoch":
-            self._measure(known.device, int(message.get("memory", 0)))
+            self._measure(known.place, int(message.get("memory", 0)))
         if event == "failed" and message.get("kind") in (FULL, GONE):
             return self._device_failed(job, known, message)
-        known.heard += 1
-        if known.heard <= known.told:  # it was begun again, and this was said before
-            if event in WAITING and known.again:
-                self.pool.answer(job, known.again.popleft())
+        if not known.is_new(message, lambda go: self.pool.answer(job, go)):
             return False
-        known.told += 1
-        if event in ("done", "stopped", "failed"):
+        if event in ENDS:
             del self.jobs[job]
         return True
 
@@ -158,8 +141,8 @@ class OnDevices:
         if self.share[device] > 1:
             self.say(f"{device}: {self.share[device]} trainings at a time, {_size(peak)} each")
 
-    def _device_failed(self, job: int, known: _Job, message: Message) -> bool:
-        device = known.device
+    def _device_failed(self, job: int, known: Begun, message: Message) -> bool:
+        device = known.place
         beside = len(self._running(device))  # without this one, which has ended
         if message["kind"] == GONE:
             if device in self.devices:
