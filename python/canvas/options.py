@@ -81,6 +81,20 @@ def read_device(value: Any) -> str:
     return text
 
 
+def read_executor(value: Any) -> str:
+    """local, or ray with an address; raises ValueError with the expected form."""
+    place = r"(?:ray://)?(?:[\w.-]{1,253}|\[[0-9a-fA-F:]{2,39}\]):[0-9]{1,5}"
+    if not isinstance(value, str) or not re.fullmatch(rf"local|ray(?:={place})?", value):
+        raise ValueError("local, ray or ray=HOST:PORT")
+    return value
+
+
+def read_label(value: Any) -> str:
+    if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z_][\w.-]{0,63}", value):
+        raise ValueError("the name of a resource, such as canvas_timing")
+    return value
+
+
 def _switch(value: Any) -> bool:
     if not isinstance(value, bool):
         raise ValueError("True or False")
@@ -531,6 +545,23 @@ OPTIONS = (
         True,
         "no|bf16|fp16",
         "16 bits in which networks are trained and scored, where torch has operators in them",
+    ),
+    Option(
+        "executor",
+        read_executor,
+        "local",
+        False,
+        "local|ray[=HOST:PORT]",
+        "where trainings run: on this machine, or on all machines of the Ray cluster that it "
+        "belongs to (or that is at HOST:PORT); --workers limits them",
+    ),
+    Option(
+        "timing_on",
+        read_label,
+        None,
+        False,
+        "LABEL",
+        "with ray: time networks on the nodes with this resource instead of on this machine",
     ),
 )
 

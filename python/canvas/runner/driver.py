@@ -20,6 +20,7 @@ from torch import nn
 
 from .. import _core
 from ..arguments import FUNCTION, FUNCTIONS, PATH, SWITCH, TEXT, checked
+from ..cluster.cluster import Cluster
 from ..data import SPLITS, Data, keep_beside, stored
 from ..devices import Device, check_amp, resolve, text_of
 from ..errors import CanvasError, NoSolution
@@ -34,7 +35,8 @@ from ..study import CLASSIFICATION, TRIED, VERSION, Study, writing
 from ..tasks import Task
 from ..workers.in_process import InProcess
 from ..workers.on_devices import OnDevices
-from ..workers.pool import Pool
+from ..workers.pool import Executor, Pool
+from .clusters import LOCAL, cluster_of, cluster_pool, device_of_cluster, workers_of_cluster
 from .finals import train_finals
 from .next_item import draw_options
 from .reach import check_budget
@@ -131,47 +133,54 @@ def search(
         **others,
     }
     options = read_options(given)
-    devices = devices_of(options, subject)
-    if given.get("workers") is None and devices[0].shared:
-        options["workers"] = min(SHARING * len(devices), os.cpu_count() or 1)
-    try:
-        subject.read(
-            options, None if fresh else study_folder(out, storage, options) / stored.FOLDER
-        )
-        options["data"] = read_option(BY_NAME["data"], subject.source.name)
-        recipe = Recipe(
-            subject.model,
-            options["width"],
-            *subject.shape_and_classes(),
-            options["policy"],
-            options["seed"],
-        )
-        plan = plan_network(recipe, options["latency_batch"])
-        subject.check(recipe)
-        check_question(plan.targets, options)
-        folder = study_folder(out, storage, options)
-        if not load_if_exists and not fresh and (folder / "study.db").exists():
-            raise CanvasError(f"there is a study in '{folder}': load_if_exists=True continues it")
-        title = f"{options['model']} on {subject.source.name}"
-        display = make_display(progress, say, title, options["time_limit"], begun)
-        with writing(folder):
-            study = Study.open(folder, fresh)
-            study.adopt(options, given)
-    except KeyboardInterrupt:
-        (say or say_to_stderr)("stopped before the search began: the same command starts it")
-        raise
-    with study:
-        run = Run(
-            study, options, recipe, plan, begun, display, callbacks, source=subject.source
-        )  # fmt: skip
-        run.task, run.loop = subject.task_name, subject.loop
-        return run_search(run, subject, devices)
+    with cluster_of(options) as cluster:
+        devices = devices_of(options, subject, cluster)
+        if given.get("workers") is None:
+            options["workers"] = default_workers(devices, cluster)
+        try:
+            subject.read(
+                options, None if fresh else study_folder(out, storage, options) / stored.FOLDER
+            )
+            options["data"] = read_option(BY_NAME["data"], subject.source.name)
+            recipe = Recipe(
+                subject.model,
+                options["width"],
+                *subject.shape_and_classes(),
+                options["policy"],
+                options["seed"],
+            )
+            plan = plan_network(recipe, options["latency_batch"])
+            subject.check(recipe)
+            check_question(plan.targets, options)
+            folder = study_folder(out, storage, options)
+            if not load_if_exists and not fresh and (folder / "study.db").exists():
+                raise CanvasError(
+                    f"there is a study in '{folder}': load_if_exists=True continues it"
+                )
+            title = f"{options['model']} on {subject.source.name}"
+            display = make_display(progress, say, title, options["time_limit"], begun)
+            with writing(folder):
+                study = Study.open(folder, fresh)
+                study.adopt(options, given)
+        except KeyboardInterrupt:
+            (say or say_to_stderr)("stopped before the search began: the same command starts it")
+            raise
+        with study:
+            run = Run(
+                study, options, recipe, plan, begun, display, callbacks, source=subject.source
+            )  # fmt: skip
+            run.task, run.loop = subject.task_name, subject.loop
+            return run_search(run, subject, devices, cluster)
 
 
-def devices_of(options: Mapping[str, Any], subject: Subject) -> list[Device]:
+def devices_of(
+    options: Mapping[str, Any], subject: Subject, cluster: Cluster | None = None
+) -> list[Device]:
     """Where a search trains; raises CanvasError for what is not there, or cannot do what is asked
     of it.
     """
+    if cluster is not None:
+        return [device_of_cluster(cluster, options["device"])]
     devices = resolve(options["device"])
     for device in devices:
         check_amp(device, options["amp"])
@@ -186,12 +195,23 @@ def devices_of(options: Mapping[str, Any], subject: Subject) -> list[Device]:
     return devices
 
 
-def run_search(run: Run, subject: Subject, devices: Sequence[Device]) -> Report:
+def default_workers(devices: Sequence[Device], cluster: Cluster | None) -> int:
+    """Trainings at a time where the user names no number."""
+    if cluster is not None:
+        return workers_of_cluster(cluster, devices[0])
+    if devices[0].shared:
+        return min(SHARING * len(devices), os.cpu_count() or 1)
+    return int(BY_NAME["workers"].default)
+
+
+def run_search(
+    run: Run, subject: Subject, devices: Sequence[Device], cluster: Cluster | None = None
+) -> Report:
     """All stages on an open study; Ctrl-C leaves it ready to go on."""
     folder = run.study.folder
     try:
         begin(run, subject, devices)
-        with executor(run, subject, devices) as pool:
+        with executor(run, subject, devices, cluster) as pool:
             Trials(run).train(pool)
             train_finals(run, pool)
             if run.options["latency"] != "none":
@@ -211,11 +231,18 @@ def run_search(run: Run, subject: Subject, devices: Sequence[Device]) -> Report:
 
 
 def executor(
-    run: Run, subject: Subject, devices: Sequence[Device]
-) -> Pool | InProcess | OnDevices:
+    run: Run, subject: Subject, devices: Sequence[Device], cluster: Cluster | None = None
+) -> Executor:
     """What runs the trainings: children, or this process for what no child can import; on devices
-    where they are more than this CPU as it is.
+    where they are more than this CPU as it is, or on the nodes of a cluster.
     """
+    if cluster is not None:
+        if subject.given:
+            raise CanvasError(
+                f"{subject.given} cannot be imported by name, as the nodes of a cluster must: "
+                "leave --executor out, or give package.module:name"
+            )
+        return cluster_pool(run, cluster, devices[0])
     pool = _pool(run, subject, devices)
     if not devices[0].shared and run.options["amp"] == "no":
         return pool
@@ -264,8 +291,9 @@ def begin(run: Run, subject: Subject, devices: Sequence[Device]) -> None:
     else:
         run.data = {"name": subject.data_name, "seal": source.checksum}
     run.display.line(f"{options['model']} on {source.name}: {what}")
-    if devices[0].shared:
-        run.display.line(f"networks are trained on {options['device']}")
+    if devices[0].shared or options["executor"] != LOCAL:
+        where = "" if options["executor"] == LOCAL else " of the nodes of a cluster"
+        run.display.line(f"networks are trained on {options['device']}{where}")
     if known and before != options["device"]:
         run.display.line(
             f"earlier networks were trained on {before}: the same training need not give the same "

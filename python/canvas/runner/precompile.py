@@ -25,7 +25,7 @@ def compile_beside_finals(run: Run, pool: Executor) -> None:
     timed under torch.compile and was not timed yet.
     """
     baseline = next(iter(run.study.select("baseline", "done")), None)
-    if baseline is None or pool.size < 2 or run.compiled.unchanged is not None:
+    if baseline is None or pool.compilers < 2 or run.compiled.unchanged is not None:
         return
     engines = requested_engines(run)
     if COMPILED in engines[baseline.id] and needs_timing(run, baseline, engines):
@@ -41,9 +41,9 @@ def precompile(
     the compilations that run already.  No training runs any more.
     """
     made, began = run.compiled, time.monotonic()
-    beside = made.seconds_beside(began) / pool.size
+    beside = made.seconds_beside(began) / pool.compilers
     queue = [row for row in rows if row.id not in made.since]
-    if pool.size < 2 or len(rows) < 2 or began > run.deadline - 1:
+    if pool.compilers < 2 or len(rows) < 2 or began > run.deadline - 1:
         queue.clear()
     if queue or pool.busy():
         _make(run, pool, sorted(queue, key=lambda row: row.kind != "baseline"), wanted)
@@ -61,7 +61,7 @@ def _make(run: Run, pool: Executor, queue: list[Candidate], wanted: dict[int, li
     made, began, end = run.compiled, time.monotonic(), run.deadline - 1
     count = len(queue) + len(pool.busy())
     until = max(began + (end - began) / 2, end - run.rounds_seconds(count))
-    networks = "1 network" if count == 1 else f"{count} networks, {pool.size} at a time"
+    networks = "1 network" if count == 1 else f"{count} networks, {pool.compilers} at a time"
     run.display.phase(f"compiling {networks}", count)
     while queue or pool.busy():
         while queue and pool.has_room():
@@ -80,7 +80,7 @@ def _make(run: Run, pool: Executor, queue: list[Candidate], wanted: dict[int, li
 
 def compile_job(run: Run, pool: Executor, row: Candidate, wanted: dict[int, list[str]]) -> Message:
     """The job that makes the engines of `row`."""
-    compilers = max(1, (os.cpu_count() or 1) // pool.size)
+    compilers = max(1, (os.cpu_count() or 1) // pool.compilers)
     return {**timing_job(run, "compile", row), "engines": wanted[row.id], "compilers": compilers}
 
 

@@ -29,6 +29,13 @@ class Begun:
         """It begins, or begins again, at `place`."""
         self.place, self.heard, self.again = place, 0, deque(self.verdicts)
 
+    def answered(self, go: bool) -> bool:
+        """Whether the verdict is to be sent now, not when it comes to that place again."""
+        self.verdicts.append(go)
+        if self.heard < self.told:
+            self.again.append(go)
+        return self.heard >= self.told
+
     def is_new(self, message: Message, answer: Callable[[bool], None]) -> bool:
         """Whether the driver does not know this message; of one that it knows, `answer` gets the
         verdict that followed.

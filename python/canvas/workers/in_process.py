@@ -41,7 +41,7 @@ class _Answers:
 class InProcess:
     """A pool (pool.py) without children; `size` is 1."""
 
-    size = 1
+    size = compilers = 1
 
     def __init__(self) -> None:
         self.job: int | None = None

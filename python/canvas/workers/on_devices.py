@@ -44,6 +44,10 @@ class OnDevices:
         self.jobs: dict[int, Begun] = {}
         self.waiting: deque[int] = deque()  # jobs to be begun again
 
+    @property
+    def compilers(self) -> int:
+        return self.pool.compilers
+
     def __enter__(self) -> OnDevices:
         return self
 
@@ -67,9 +71,8 @@ class OnDevices:
         return self._begin(job, device)
 
     def answer(self, job: int, go: bool) -> None:
-        if job in self.jobs:
-            self.jobs[job].verdicts.append(go)
-        self.pool.answer(job, go)
+        if job not in self.jobs or self.jobs[job].answered(go):
+            self.pool.answer(job, go)
 
     def stop(self, job: int) -> float:
         self.jobs.pop(job, None)

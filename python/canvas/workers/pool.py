@@ -40,9 +40,21 @@ Message = dict[str, Any]
 
 
 class Executor(Protocol):
-    """What runs the jobs of a search: a Pool of children, or the calling process alone."""
+    """What runs the jobs of a search: a Pool of children, the calling process alone, or the
+    machines of a cluster.
+    """
 
-    size: int
+    @property
+    def size(self) -> int:
+        """Trainings at a time."""
+
+    @property
+    def compilers(self) -> int:
+        """Networks that are compiled at a time before they are timed."""
+
+    def __enter__(self) -> Executor: ...
+
+    def __exit__(self, *error: object) -> None: ...
 
     def busy(self) -> list[int]: ...
 
@@ -103,6 +115,10 @@ class Pool:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+    @property
+    def compilers(self) -> int:
+        return self.size
 
     def busy(self) -> list[int]:
         """The jobs that are under way."""

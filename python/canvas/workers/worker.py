@@ -190,7 +190,7 @@ def accuracy(job: Job, tell: Tell, answers: Answers) -> None:
     macs, params = cost(network, recipe.shape)
     tell("built", macs=macs, params=params, memory_format=memory_format)
     if job.get("layers"):
-        tell("layers", **time_of_layers(job["pack"], **job["layers"]))
+        tell("layers", **known_time_of_layers(job))
         if not verdict(answers):
             tell("stopped")
             return
@@ -271,7 +271,7 @@ def own_loop(job: Job, tell: Tell, answers: Answers) -> None:
     macs, params = cost(network, recipe.shape)
     tell("built", macs=macs, params=params, memory_format="contiguous")
     if job.get("layers"):
-        tell("layers", **time_of_layers(job["pack"], **job["layers"]))
+        tell("layers", **known_time_of_layers(job))
         if not verdict(answers):
             tell("stopped")
             return
@@ -458,6 +458,33 @@ def time_of_layers(pack: str, targets: str, batch: int) -> Job:
         return {"share": None, "missing": one_line(error)}
 
 
+def known_time_of_layers(job: Job) -> Job:
+    """The same for a training; what another machine has timed for it is `timed_layers`."""
+    known: Job = job.get("timed_layers") or time_of_layers(job["pack"], **job["layers"])
+    return known
+
+
+def layers(job: Job, tell: Tell, answers: Answers) -> None:
+    """The same as a job of its own, on a machine that times."""
+    tell("done", **time_of_layers(job["pack"], **job["layers"]))
+
+
+def ready(job: Job, tell: Tell, answers: Answers) -> None:
+    """See that trainings can run here: network and data are found, and so is the device."""
+    from ..devices import check_amp
+    from ..nn.network import Recipe, build_network
+    from ..tasks import load_task
+
+    device, amp = device_of_job(job)
+    check_amp(device, amp)
+    load_task(job["task"])
+    if not job.get("own"):
+        with whole(source_of(job, ("train", "validation"))):
+            pass
+    build_network(Recipe.from_json(job["recipe"]), None)
+    tell("done")
+
+
 def compile_engines(job: Job, tell: Tell, answers: Answers) -> None:
     """Make the engines in which a candidate will be timed, and keep them until it is."""
     engines, seconds, processor = make_engines(job, job["pack"], job["engines"])
@@ -573,6 +600,8 @@ KINDS: dict[str, Callable[[Job, Tell, Answers], None]] = {
     "accuracy": accuracy,
     "compile": compile_engines,
     "latency": latency,
+    "layers": layers,
+    "ready": ready,
 }
 
 if __name__ == "__main__":

@@ -1,0 +1,569 @@
+"""The driver's side of a cluster: an executor (workers/pool.py) whose children are on its nodes.
+
+    node joins -> one host, the scout: versions, images, a first job -> accepted: the other hosts
+
+A training whose host is lost begins again on another one, and so does one that failed in a way
+that may be the node's fault; what it had said before is not passed on twice.  A node that cannot
+do the work is left alone, with one line that says why.  Networks are timed by a child of this
+machine, or by hosts on nodes with a label of their own.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..environment import versions
+from ..errors import CanvasError
+from ..files import at_once
+from ..workers.begun import ENDS, Begun
+from ..workers.on_devices import FULL, GONE
+from ..workers.pool import LOST_DATA, WAITING, Message, Pool
+from .cluster import Cluster, HostFailed, HostLost, Node
+from .files import contents_of, digest_of
+from .host import POLL, sources
+
+PROGRAM = ("-m", "canvas.workers.worker")
+TIMED = ("compile", "latency", "layers")  # kinds of jobs that need a quiet core
+LOOK = 5.0  # seconds between two looks at the nodes
+JOINING = 60.0  # seconds that a driver waits for a node where there is none
+SILENT = 60.0  # seconds after its POLL in which a host must answer
+READY_LIMIT = 600.0  # seconds of processor time of the first job of a node
+LOSSES = 3  # hosts that one job may lose
+PART = 32 << 20  # bytes of images in one call
+LEAST = 1e-3  # of a label that a host holds
+NOTHING_LOST = "what is done is kept, the same command goes on"
+
+
+@dataclass(eq=False)
+class Seat:
+    """A place for one job: a host, the call to it that is under way, and who hears the answer."""
+
+    node: Node
+    host: Any
+    timing: bool = False
+    gpus: str = ""  # as CUDA_VISIBLE_DEVICES names them
+    ready: bool = False
+    job: int | None = None
+    ticket: Any = None
+    then: Callable[[Seat, Any], None] | None = None
+    asked: float = 0.0  # when, as of time.monotonic()
+    has: dict[str, str] = field(default_factory=dict)  # digests of its copies, by path
+    shipped: bool = False  # images were sent
+
+
+@dataclass
+class Place:
+    """A node and what is known of it."""
+
+    node: Node
+    accepted: bool = False
+    refused: str = ""
+    most: int | None = None  # seats that it may have, after a GPU had too little memory or went
+
+
+class ClusterPool:
+    """At most `size` trainings at a time (0: as many as the cluster has cores, or GPUs by
+    `per_gpu`).
+
+    `images`: of the jobs, as their words have them; `ready`: words of the first job on each node;
+    `device`: cpu, or cuda (or another kind that shares); `amp`: its 16 bits; `label`: the resource
+    of the nodes that time, "" for this machine; `say` gets lines.
+    """
+
+    compilers = 1  # networks that are compiled at a time before they are timed
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        images: Mapping[str, Any],
+        ready: Message,
+        say: Callable[[str], None],
+        size: int = 0,
+        device: str = "cpu",
+        amp: str = "no",
+        label: str = "",
+        per_gpu: int = 1,
+        program: tuple[str, ...] = PROGRAM,
+    ) -> None:
+        self.cluster, self.images, self.first, self.say = cluster, images, ready, say
+        self.most, self.device, self.amp = size, device, amp
+        self.label, self.per_gpu, self.program = label, per_gpu, program
+        self.places: dict[str, Place] = {}
+        self.seats: list[Seat] = []
+        self.jobs: dict[int, Begun] = {}
+        self.queue: deque[int] = deque()  # jobs that wait for a seat
+        self.avoid: dict[int, str] = {}  # the node on which a job failed
+        self.losses: dict[int, int] = {}
+        self.messages: list[tuple[int, Message]] = []
+        self.stored: dict[str, Any] = {}  # contents that calls may have as a word, by digest
+        self.looked = 0.0
+        self.began = 0
+        self.timing = None if label else Pool(1, 0, program)
+        try:
+            if label and not any(node.resources.get(label) for node in cluster.nodes()):
+                raise CanvasError(
+                    f"no node of the cluster has the resource '{label}', so that nothing can be "
+                    f"timed: start one with --resources='{{\"{label}\": 1}}', or leave "
+                    "--timing-on out to time on this machine"
+                )
+            self._await_seat()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> ClusterPool:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    @property
+    def size(self) -> int:
+        """Trainings that can run now."""
+        return max(1, sum(seat.ready and not seat.timing for seat in self.seats))
+
+    # ---- as an executor -------------------------------------------------------------------------
+
+    def busy(self) -> list[int]:
+        """The jobs that are under way, also those that wait for a seat."""
+        here = self.timing.busy() if self.timing else []
+        return [*here, *(seat.job for seat in self.seats if seat.job is not None), *self.queue]
+
+    def has_room(self) -> bool:
+        if self.queue:
+            return False
+        if self._idle() is None and not self.busy():
+            self._await_seat()
+        return self._idle() is not None
+
+    def start(self, job: int, words: Message, limit: float, preferred: Any = None) -> None:
+        """Begin a job: on a node, or where networks are timed."""
+        if words.get("layers") and words["kind"] not in TIMED:
+            timed = {**words["layers"], "kind": "layers", "pack": words["pack"]}
+            timed |= {name: words[name] for name in ("path", "deterministic") if name in words}
+            self.jobs[job] = Begun({**timed, "training": words}, limit)
+        else:
+            self.jobs[job] = Begun(words, limit)
+        self.queue.append(job)
+        self._begin_queued()
+
+    def answer(self, job: int, go: bool) -> None:
+        """Tell a job that waits for a verdict whether to go on."""
+        if self.jobs[job].answered(go):
+            for seat in self.seats:
+                if seat.job == job and seat.ticket is None:
+                    self._ask(seat, self._heard, "go", job, go)
+
+    def stop(self, job: int) -> float:
+        """End a job at once, without a message."""
+        self.jobs.pop(job, None)
+        if job in self.queue:
+            self.queue.remove(job)
+        for seat in [seat for seat in self.seats if seat.job == job]:
+            self._remove(seat)
+        return self.timing.stop(job) if self.timing else 0.0
+
+    def wait(self, seconds: float) -> list[tuple[int, Message]]:
+        """What the jobs said that the driver does not know yet."""
+        self._look()
+        self._begin_queued()
+        until = time.monotonic() + seconds
+        while not self.messages:
+            nowhere = not any(seat.ready for seat in self.seats)
+            if nowhere and any(self._needs_node(job) for job in self.queue):
+                self._await_seat()
+            left = max(0.0, until - time.monotonic())
+            timed = self.timing is not None and bool(self.timing.busy())
+            if timed and self.timing is not None:
+                waits = any(seat.ticket for seat in self.seats)
+                self._hear_timing(self.timing.wait(min(left, 0.1) if waits else left))
+            self._take(0.0 if timed else left)
+            self._begin_queued()
+            if time.monotonic() >= until:
+                break
+        told, self.messages = self.messages, []
+        return told
+
+    def close(self) -> None:
+        """End all jobs and leave the cluster."""
+        if self.timing is not None:
+            self.timing.close()
+        self.seats.clear()
+        self.cluster.close()
+
+    # ---- nodes ----------------------------------------------------------------------------------
+
+    def _look(self) -> None:
+        """See which nodes are there, and make seats on them; at most every LOOK seconds."""
+        if time.monotonic() < self.looked + LOOK:
+            return
+        there = {node.id: node for node in self.cluster.nodes()}
+        self.looked = time.monotonic()
+        for node in there.values():
+            place = self.places.setdefault(node.id, Place(node))
+            if not place.refused:
+                self._seat(place)
+        for seat in list(self.seats):
+            if seat.node.id not in there:
+                self._lost(seat, "its node has left the cluster")
+            elif seat.ready and seat.ticket and time.monotonic() > seat.asked + POLL + SILENT:
+                self._lost(seat, f"it did not answer for {POLL + SILENT:.0f} s")
+
+    def _seat(self, place: Place) -> None:
+        """Make the seats that a node lacks: one first, all once that was accepted."""
+        own = [seat for seat in self.seats if seat.node.id == place.node.id]
+        for timing in (False, True):
+            wanted = self._seats_of(place.node, timing)
+            if not place.accepted:
+                wanted = min(wanted, 0 if own else 1)
+            for _ in range(wanted - sum(seat.timing == timing for seat in own)):
+                count = sum(not seat.timing for seat in self.seats)
+                if not timing and self.most and count >= self.most:
+                    break
+                if place.most is not None and len(own) >= place.most:
+                    break
+                seat = Seat(place.node, self._host(place.node, timing), timing)
+                self.seats.append(seat)
+                own.append(seat)
+                self._ask(seat, self._met, "hello")
+
+    def _seats_of(self, node: Node, timing: bool) -> int:
+        resources = node.resources
+        if self.label and bool(resources.get(self.label)) != timing:
+            return 0  # a node that times does nothing else
+        if timing:
+            return int(bool(self.label))
+        if self.device != "cpu":
+            return int(resources.get("GPU", 0)) * self.per_gpu
+        return int(resources.get("CPU", 0))
+
+    def _host(self, node: Node, timing: bool) -> Any:
+        held: dict[str, float] = {"CPU": 1}
+        if timing:
+            held[self.label] = LEAST
+        elif self.device != "cpu":
+            held["GPU"] = 1 / self.per_gpu
+        beside = 0 if self.device == "cuda" else max(1, self._seats_of(node, timing))
+        words = {"program": self.program, "beside": beside}
+        return self.cluster.place(node, held, words)
+
+    def _await_seat(self) -> None:
+        """Wait until a job can begin; raises CanvasError where no node can do it."""
+        until = time.monotonic() + JOINING
+        told = False
+        while self._idle() is None:
+            self._look()
+            self._take(0.5)
+            if time.monotonic() > until and not any(seat.ready for seat in self.seats):
+                self._nowhere()
+            if not told and not self.seats:
+                self.say("waiting for nodes of the cluster")
+                told = True
+            if self.places and all(place.refused for place in self.places.values()):
+                self._nowhere()
+
+    def _nowhere(self) -> None:
+        reasons = {place.refused: place.node.address for place in self.places.values()}
+        if any(reasons):
+            why = "; ".join(f"{address}: {why}" for why, address in reasons.items() if why)
+        elif self.device != "cpu":
+            why = f"none of {len(self.places)} nodes has a free GPU"
+        else:
+            why = f"none of {len(self.places)} nodes has a free core"
+        raise CanvasError(f"no node of the cluster can do the work: {why}; {NOTHING_LOST}")
+
+    # ---- a node that joins ----------------------------------------------------------------------
+
+    def _met(self, seat: Seat, text: str) -> None:
+        """A host has told what it is."""
+        facts = json.loads(text)
+        seat.gpus = facts["gpus"]
+        place = self.places[seat.node.id]
+        if place.accepted:
+            seat.ready = True
+            return
+        ours = {name: versions()[name] for name in ("canvas", "torch")}
+        for name, version in ours.items():
+            if facts[name] != version:
+                self._refuse(place, f"it has {name} {facts[name]}, this machine {version}")
+                return
+        if facts["sources"] != sources():
+            self._refuse(place, "its canvas has other files than that of this machine")
+        elif "folder" in self.images:
+            self._ask(seat, self._has_images, "has_images", dict(self.images))
+        else:
+            self._try(seat)
+
+    def _has_images(self, seat: Seat, why: str) -> None:
+        if not why:
+            self._try(seat)
+        elif why == "lacks" and not seat.shipped:
+            seat.shipped = True
+            for name, start, data in self._parts():
+                self.cluster.call(seat.host, "take_images", self.images["seal"], name, start, data)
+            self._ask(seat, self._has_images, "has_images", dict(self.images))
+        else:
+            why = "the images that it was sent are damaged" if why == "lacks" else why
+            self._refuse(self.places[seat.node.id], why)
+
+    def _parts(self) -> Iterable[tuple[str, int, Any]]:
+        """The files of the stored images in parts that all nodes share."""
+        for path in sorted(Path(self.images["folder"]).iterdir()):
+            if path.suffix not in (".npy", ".json"):
+                continue
+            with open(path, "rb") as file:
+                start = 0
+                while (data := file.read(PART)) or not start:
+                    yield path.name, start, self._stored(data)
+                    start += len(data)
+                    if not data:
+                        break
+
+    def _stored(self, data: bytes) -> Any:
+        digest = digest_of(data)
+        if digest not in self.stored:
+            self.stored[digest] = self.cluster.store(data)
+        return self.stored[digest]
+
+    def _try(self, seat: Seat) -> None:
+        """A first job, which shows whether trainings can run on the node."""
+        words = {**self.first, "kind": "ready", **self._place_words(seat)}
+        self._ask(seat, self._tried, "work", 0, json.dumps(words), READY_LIMIT, {})
+
+    def _tried(self, seat: Seat, heard: list[tuple[str, Any]]) -> None:
+        for text, _ in heard:
+            message = json.loads(text)
+            place = self.places[seat.node.id]
+            if message["event"] == "failed":
+                self._refuse(place, str(message["reason"]))
+            else:
+                place.accepted = seat.ready = True
+                count = self._seats_of(place.node, seat.timing)
+                what = "times networks" if seat.timing else f"up to {count} trainings at a time"
+                self.say(f"node {place.node.address}: {what}")
+                self._seat(place)
+            return
+        self._ask(seat, self._tried, "more")
+
+    def _refuse(self, place: Place, why: str) -> None:
+        """Leave a node alone from now on."""
+        if not place.refused:
+            place.refused = why
+            self.say(f"node {place.node.address} is not used: {why}")
+        for seat in [seat for seat in self.seats if seat.node.id == place.node.id]:
+            self._again(seat)
+            self._remove(seat)
+
+    # ---- jobs -----------------------------------------------------------------------------------
+
+    def _idle(self, timing: bool = False, avoid: str = "") -> Seat | None:
+        free = [s for s in self.seats if s.ready and s.job is None and s.timing == timing]
+        others = [seat for seat in free if seat.node.id != avoid]
+        if avoid and not others and len({s.node.id for s in self.seats if s.ready}) > 1:
+            return None  # another node will be free
+        return next(iter(others or free), None)
+
+    def _begin_queued(self) -> None:
+        """Begin what waits, each job where it belongs."""
+        for job in list(self.queue):
+            timed = self.jobs[job].words["kind"] in TIMED
+            if self.timing is not None and timed:
+                if self.timing.has_room():
+                    self.queue.remove(job)
+                    self.jobs[job].begin("")
+                    self.timing.start(job, self._told_words(job), self.jobs[job].limit)
+            elif (seat := self._idle(timed, self.avoid.get(job, ""))) is not None:
+                self.queue.remove(job)
+                self._begin(seat, job)
+
+    def _needs_node(self, job: int) -> bool:
+        return self.timing is None or self.jobs[job].words["kind"] not in TIMED
+
+    def _told_words(self, job: int) -> Message:
+        words = self.jobs[job].words
+        return {name: value for name, value in words.items() if name != "training"}
+
+    def _begin(self, seat: Seat, job: int) -> None:
+        known = self.jobs[job]
+        known.begin(seat.node.id)
+        seat.job = job
+        self.began += 1
+        digests = {}
+        for path, data in contents_of(known.words).items():
+            digests[path] = digest = digest_of(data)
+            if seat.has.get(path) != digest:
+                self.cluster.call(seat.host, "take_file", path, digest, self._stored(data))
+                seat.has[path] = digest
+        words = {**self._told_words(job), **self._place_words(seat)}
+        self._ask(seat, self._heard, "work", job, json.dumps(words), known.limit, digests)
+
+    def _place_words(self, seat: Seat) -> Message:
+        """Where a job of this seat runs: a host sees its own GPU alone."""
+        if seat.timing or self.device == "cpu":
+            return {"device": "cpu", "amp": self.amp}
+        return {"device": f"{self.device}:0", "amp": self.amp}
+
+    def _heard(self, seat: Seat, heard: list[tuple[str, dict[str, bytes]]]) -> None:
+        """A host has told what its job said."""
+        job = seat.job
+        assert job is not None
+        waits = False
+        for text, files in heard:
+            message = json.loads(text)
+            known = self.jobs[job]
+            if message["event"] == "failed" and self._node_failed(seat, job, message):
+                return
+            for path, data in files.items():
+                seat.has[path] = digest_of(data)
+                _write(Path(path), data)
+            waits = message["event"] in WAITING
+            sent: list[bool] = []
+            if known.is_new(message, sent.append):
+                self.messages.append((job, message))
+            if sent:
+                self._ask(seat, self._heard, "go", job, sent[0])
+                return
+            if message["event"] in ENDS:
+                seat.job = None
+                self._forget(job)
+                if known.words.get("training") is not None:
+                    self._timed(job, known, message)
+                return
+        if not waits:
+            self._ask(seat, self._heard, "more")
+
+    def _hear_timing(self, told: list[tuple[int, Message]]) -> None:
+        for job, message in told:
+            known = self.jobs[job]
+            self.messages.append((job, message))
+            if message["event"] in ENDS:
+                self._forget(job)
+                if known.words.get("training") is not None:
+                    self._timed(job, known, message)
+
+    def _timed(self, job: int, known: Begun, message: Message) -> None:
+        """The layers of a training are timed: it can begin; a failure is that of the training."""
+        if message["event"] == "done":
+            self.messages.remove((job, message))
+            layers = {name: message[name] for name in ("share", "missing")}
+            self.jobs[job] = Begun(
+                {**known.words["training"], "timed_layers": layers}, known.limit
+            )
+            self.queue.append(job)
+
+    def _forget(self, job: int) -> None:
+        for facts in (self.jobs, self.avoid, self.losses):
+            facts.pop(job, None)
+
+    def _node_failed(self, seat: Seat, job: int, message: Message) -> bool:
+        """Whether a failure may be the node's, so that the job is begun again elsewhere."""
+        kind, reason = str(message["kind"]), str(message["reason"])
+        beside = [
+            other for other in self.seats
+            if other is not seat and other.node.id == seat.node.id and other.gpus == seat.gpus
+        ]  # fmt: skip
+        if kind == LOST_DATA:
+            self._refuse(self.places[seat.node.id], reason)
+        elif kind == GONE:
+            self.say(f"a GPU of node {seat.node.address} does not answer any more: {reason}")
+            for other in [seat, *beside]:
+                self._again(other)
+                self._remove(other, gone=True)
+        elif kind == FULL and beside:
+            self.say(f"a GPU of node {seat.node.address} ran out of memory: one training less")
+            self._again(seat)
+            self._remove(seat, gone=True)
+        elif kind == FULL:
+            message |= {"kind": "out_of_memory", "reason": f"alone on its GPU: {reason}"}
+            return False
+        elif kind in ("timeout", "crashed(SIGKILL)") and job not in self.avoid:
+            if len({other.node.id for other in self.seats if other.ready}) < 2:
+                return False
+            self.avoid[job] = seat.node.id
+            self._again(seat)
+            seat.job = None
+        else:
+            return False
+        return True
+
+    def _again(self, seat: Seat) -> None:
+        """The job of a seat, if it has one, is to be begun again."""
+        if seat.job is not None and seat.job in self.jobs:
+            self.queue.append(seat.job)
+            seat.job = None
+
+    def _lost(self, seat: Seat, why: str) -> None:
+        """A host is gone, and perhaps all of its node."""
+        if seat not in self.seats:
+            return
+        job = seat.job
+        if seat.ready or job is not None:
+            again = "" if job is None else ", its training begins again elsewhere"
+            self.say(f"a worker on node {seat.node.address} is lost ({why}){again}")
+        if job is not None:
+            self.losses[job] = self.losses.get(job, 0) + 1
+            if self.losses[job] >= LOSSES:
+                reason = f"{LOSSES} workers were lost while it ran, the last: {why}"
+                message = {"event": "failed", "kind": "crashed", "reason": reason, "log": ""}
+                self.messages.append((job, message))
+                self._forget(job)
+                seat.job = None
+        self._again(seat)
+        self._remove(seat)
+
+    def _remove(self, seat: Seat, gone: bool = False) -> None:
+        """End a host; another one takes its place unless it is `gone` for good."""
+        if seat not in self.seats:
+            return
+        self.seats.remove(seat)
+        seat.job = seat.ticket = None
+        self.cluster.end(seat.host)
+        self.looked = 0.0
+        if gone:
+            left = sum(other.node.id == seat.node.id for other in self.seats)
+            self.places[seat.node.id].most = left
+            if not left:
+                self.places[seat.node.id].refused = "none of its GPUs answers any more"
+
+    # ---- calls ----------------------------------------------------------------------------------
+
+    def _ask(
+        self, seat: Seat, then: Callable[[Seat, Any], None], method: str, *words: Any
+    ) -> None:
+        seat.ticket = self.cluster.call(seat.host, method, *words)
+        seat.then, seat.asked = then, time.monotonic()
+
+    def _take(self, seconds: float) -> None:
+        """Hear the answers that come within `seconds`, or as soon as one is there."""
+        waiting = {seat.ticket: seat for seat in self.seats if seat.ticket is not None}
+        if not waiting:
+            if seconds:
+                time.sleep(min(seconds, 0.2))
+            return
+        for ticket in self.cluster.answered(list(waiting), seconds):
+            seat = waiting[ticket]
+            if seat not in self.seats or seat.ticket is not ticket:
+                continue
+            seat.ticket, then = None, seat.then
+            try:
+                value = self.cluster.result(ticket)
+            except HostLost as error:
+                self._lost(seat, str(error))
+            except HostFailed as error:
+                self._refuse(self.places[seat.node.id], str(error))
+            else:
+                assert then is not None
+                then(seat, value)
+
+
+def _write(path: Path, data: bytes) -> None:
+    """A file that a job left; one that cannot be written is made again one day."""
+    with suppress(OSError), at_once(path, through_link=False) as file:
+        file.write(data)

@@ -1,0 +1,85 @@
+"""A search on the machines of a cluster: what its options mean there (docs/cluster.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from ..cluster.cluster import Cluster
+from ..cluster.cluster_pool import ClusterPool
+from ..cluster.ray_cluster import RayCluster
+from ..devices import Device
+from ..errors import CanvasError
+from .search_run import Run
+
+LOCAL = "local"
+SHARING = 4  # trainings on each GPU
+MOST = 1024  # workers, as --workers takes them
+
+
+@contextmanager
+def cluster_of(options: Mapping[str, Any]) -> Iterator[Cluster | None]:
+    """The cluster that the options name, None for this machine; raises CanvasError where there is
+    none, or with options that mean nothing there.
+    """
+    cluster = _cluster_of(options)
+    try:
+        yield cluster
+    finally:
+        if cluster is not None:
+            cluster.close()
+
+
+def _cluster_of(options: Mapping[str, Any]) -> Cluster | None:
+    kind, _, address = options["executor"].partition("=")
+    if kind == LOCAL:
+        if options["timing_on"] is not None:
+            raise CanvasError("--timing-on names nodes of a cluster: give --executor ray, too")
+        return None
+    if options["latency"] == "none" and options["timing_on"] is not None:
+        raise CanvasError("--latency none times nothing: leave --timing-on out")
+    if options["latency"] == "cuda":
+        raise CanvasError(
+            "--latency cuda times on a GPU of this machine, --executor ray on processors: give "
+            "--latency native or none"
+        )
+    if ":" in options["device"]:
+        raise CanvasError(
+            f"--device {options['device']}: a cluster hands out its GPUs itself, give --device "
+            f"{options['device'].partition(':')[0]}"
+        )
+    return RayCluster(address)
+
+
+def device_of_cluster(cluster: Cluster, text: str) -> Device:
+    """Where trainings run; raises CanvasError where no node has what is asked for."""
+    gpus = sum(node.resources.get("GPU", 0) for node in cluster.nodes())
+    if text == "auto":
+        text = "cuda" if gpus else "cpu"
+    if text != "cpu" and not gpus:
+        raise CanvasError(f"--device {text}: no node of the cluster has a GPU")
+    return Device(text)
+
+
+def workers_of_cluster(cluster: Cluster, device: Device) -> int:
+    """Trainings at a time on all its nodes."""
+    kind, each = ("CPU", 1) if device.name == "cpu" else ("GPU", SHARING)
+    count = sum(int(node.resources.get(kind, 0)) for node in cluster.nodes())
+    return max(1, min(MOST, each * count))
+
+
+def cluster_pool(run: Run, cluster: Cluster, device: Device) -> ClusterPool:
+    """What runs the trainings of a search there."""
+    baseline = run.study.select("baseline")[0]
+    return ClusterPool(
+        cluster,
+        run.data,
+        run.training(baseline, run.options["epochs"]),
+        run.display.line,
+        size=run.options["workers"],
+        device=device.name,
+        amp=run.options["amp"],
+        label=run.options["timing_on"] or "",
+        per_gpu=SHARING,
+    )
