@@ -37,13 +37,14 @@ from canvas.data import Data
 from canvas.fitting.budget import parse_budget
 from canvas.fitting.candidates import SINGLE, Proposal, propose
 from canvas.fitting.divergence import imitation
-from canvas.fitting.fit_run import IMAGES, RATE, REFIT
+from canvas.fitting.fit_run import IMAGES, REFIT
 from canvas.fitting.forks import run_forked
 from canvas.fitting.item_table import Row, fill, fit_operator, kept_rows
 from canvas.fitting.menu import CONTROLS, SHARES, Operator, sizes_of
 from canvas.fitting.screen import Screened, screen, survivors
 from canvas.fitting.teacher import Fitted, Teacher
 from canvas.fitting.weight_files import fitted_from, from_bytes
+from canvas.fitting.workshop import RATE
 from canvas.nn.layer_target import screening_layer
 from canvas.tasks.classification import CLASSIFICATION, accuracy
 from canvas.training.layer_data import MEMORY, LayerData

@@ -13,6 +13,7 @@ from typing import Any
 from .errors import CanvasError
 from .options import (
     BY_NAME,
+    LOCAL,
     Option,
     one_of,
     read_rows,
@@ -154,6 +155,12 @@ FIT_OPTIONS = (
         "CPU. auto: on a GPU, if there is one",
     ),
     BY_NAME["amp"],
+    replace(
+        BY_NAME["executor"],
+        help="where operators are fitted and networks tuned: on this machine, or on all machines "
+        "of the Ray cluster that it belongs to (or that is at HOST:PORT); --workers limits them",
+    ),
+    BY_NAME["timing_on"],
 )
 FIT_BY_NAME = {option.name: option for option in FIT_OPTIONS}
 
@@ -164,6 +171,8 @@ def read_fit_options(given: Mapping[str, Any]) -> dict[str, Any]:
     limits = [name for text in values["budget"] for name in read_budget(text)]
     if values["latency"] == "none" and "latency" in limits:
         raise CanvasError("--latency none times nothing, and a budget of latency needs times")
+    if values["executor"] != LOCAL and given.get("workers") is None:
+        values["workers"] = 0  # as many as the cluster has
     if values["longer"] < values["epochs"]:
         raise CanvasError(
             f"--longer {values['longer']} is less than --epochs {values['epochs']}: the best "

@@ -81,6 +81,9 @@ def read_device(value: Any) -> str:
     return text
 
 
+LOCAL = "local"  # the executor of one machine
+
+
 def read_executor(value: Any) -> str:
     """local, or ray with an address; raises ValueError with the expected form."""
     place = r"(?:ray://)?(?:[\w.-]{1,253}|\[[0-9a-fA-F:]{2,39}\]):[0-9]{1,5}"
@@ -549,7 +552,7 @@ OPTIONS = (
     Option(
         "executor",
         read_executor,
-        "local",
+        LOCAL,
         False,
         "local|ray[=HOST:PORT]",
         "where trainings run: on this machine, or on all machines of the Ray cluster that it "

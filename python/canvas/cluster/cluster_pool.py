@@ -30,7 +30,8 @@ from .files import contents_of, digest_of
 from .host import POLL, sources
 
 PROGRAM = ("-m", "canvas.workers.worker")
-TIMED = ("compile", "latency", "layers")  # kinds of jobs that need a quiet core
+# Kinds of jobs that need a quiet core, of a search and of a fit.
+TIMED = ("compile", "latency", "layers", "seconds", "network_time")
 LOOK = 5.0  # seconds between two looks at the nodes
 JOINING = 60.0  # seconds that a driver waits for a node where there is none
 SILENT = 60.0  # seconds after its POLL in which a host must answer
@@ -104,7 +105,6 @@ class ClusterPool:
         self.messages: list[tuple[int, Message]] = []
         self.stored: dict[str, Any] = {}  # contents that calls may have as a word, by digest
         self.looked = 0.0
-        self.began = 0
         self.timing = None if label else Pool(1, 0, program)
         try:
             if label and not any(node.resources.get(label) for node in cluster.nodes()):
@@ -335,7 +335,8 @@ class ClusterPool:
     def _try(self, seat: Seat) -> None:
         """A first job, which shows whether trainings can run on the node."""
         words = {**self.first, "kind": "ready", **self._place_words(seat)}
-        self._ask(seat, self._tried, "work", 0, json.dumps(words), READY_LIMIT, {})
+        copies = self._copied(seat, words)
+        self._ask(seat, self._tried, "work", 0, json.dumps(words), READY_LIMIT, copies)
 
     def _tried(self, seat: Seat, heard: list[tuple[str, Any]]) -> None:
         for text, _ in heard:
@@ -394,15 +395,19 @@ class ClusterPool:
         known = self.jobs[job]
         known.begin(seat.node.id)
         seat.job = job
-        self.began += 1
+        words = {**self._told_words(job), **self._place_words(seat)}
+        copies = self._copied(seat, words)
+        self._ask(seat, self._heard, "work", job, json.dumps(words), known.limit, copies)
+
+    def _copied(self, seat: Seat, words: Message) -> dict[str, str]:
+        """The digests, by path, of the files that a job may read, which its host has now."""
         digests = {}
-        for path, data in contents_of(known.words).items():
+        for path, data in contents_of(words).items():
             digests[path] = digest = digest_of(data)
             if seat.has.get(path) != digest:
                 self.cluster.call(seat.host, "take_file", path, digest, self._stored(data))
                 seat.has[path] = digest
-        words = {**self._told_words(job), **self._place_words(seat)}
-        self._ask(seat, self._heard, "work", job, json.dumps(words), known.limit, digests)
+        return digests
 
     def _place_words(self, seat: Seat) -> Message:
         """Where a job of this seat runs: a host sees its own GPU alone."""

@@ -36,6 +36,7 @@ from ..nn.convert import copied
 from ..nn.layer_target import targets_text
 from ..nn.load_model import check_model
 from ..nn.pack import KernelPack
+from ..options import LOCAL
 from ..reporting.displays import make_display
 from ..reporting.progress import Display
 from ..reporting.report import Report, write_report
@@ -47,13 +48,13 @@ from ..tasks.check_task import check_task, some_inputs
 from ..tasks.classification import CLASSIFICATION, UNLABELLED
 from ..tasks.evaluate import NotFinite, evaluate, failing_as
 from .candidates import CONTROLS, MIX, SINGLE
-from .fit_run import IMAGES, TEACHER, TUNED, TUNED_TEACHER, FitRun, Plan, the_device
+from .fit_run import TEACHER, TUNED, TUNED_TEACHER, Elsewhere, FitRun, Plan, the_device
 from .teacher import Teacher
+from .workshop import IMAGES, VALIDATION
 
 __all__ = ["CONTROLS", "MIX", "SINGLE", "TEACHER", "TUNED_TEACHER", "Candidate", "Fit", "fit"]
 
 ANSWERS = 2  # examples whose outputs a study keeps, to know the network again
-VALIDATION = 1024  # examples on which divergences are taken, at most
 CHANCE = 2.0  # a teacher has at least so many times the accuracy of guessing
 
 
@@ -256,8 +257,11 @@ def fit_into(
     options: dict[str, Any],
     display: Display,
     begun: float,
+    elsewhere: Elsewhere | None = None,
 ) -> Fit:
-    """All stages on an open study; Ctrl-C leaves it ready to go on."""
+    """All stages on an open study; Ctrl-C leaves it ready to go on.  `elsewhere` as in
+    FitRun.run.
+    """
     the_device(options)
     check_teacher(network, source, task, options["model"])
     threads = torch.get_num_threads()
@@ -270,7 +274,7 @@ def fit_into(
         run = FitRun(study, options, teacher, source, display, begun)
         with writing(study.folder):
             begin(run)
-            run.run()
+            run.run(elsewhere)
             study.session_ended(time.monotonic() - begun)
             display.close()
             report = write_report(study, run.ended)
@@ -295,8 +299,9 @@ def begin(run: FitRun) -> None:
     if getattr(source, "synthetic", False) and not what.startswith("synthetic"):
         what = f"synthetic images: {what}"
     name = run.options["model"]
+    device = text_of([run.device]) if run.options["executor"] == LOCAL else run.options["device"]
     known = run.study.begin(
-        {COMMAND: FIT, **run.options, "device": text_of([run.device])},
+        {COMMAND: FIT, **run.options, "device": device},
         what,
         source.checksum,
         (source.count("validation"), source.count("test")),

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
+from ..cluster.cluster import Cluster
+from ..cluster.cluster_pool import ClusterPool
+from ..cluster.connect import SHARING, cluster_of, device_of_cluster, workers_of_cluster
 from ..data import READERS, Data, NamedSource, Streamed, as_data, stored
 from ..data.readers import image_options
 from ..data.streamed import made_by_name
@@ -19,7 +25,7 @@ from ..nn.network import Recipe, build_network
 from ..reporting.displays import make_display
 from ..reporting.progress import Display
 from ..reporting.report import Report
-from ..study import TEACHER
+from ..study import TEACHER, weights_file
 from ..tasks import Task, load_task
 from ..tasks.classification import CLASSIFICATION
 from ..tasks.evaluate import NotFinite
@@ -27,12 +33,27 @@ from ..text import several
 from ..training.kept import Kept
 from ..training.train import Training
 from ..training.weights_file import load_weights
+from . import weight_files
 from .fit import fit_into, source_of, study_of
-from .fit_run import the_device
+from .fit_run import FitRun, the_device
+from .work import Work
+from .work_on_cluster import PROGRAM, OnCluster, base_words
+from .workshop import Chosen
 
 
 def fit_model(options: dict[str, Any], folder: Path, fresh: bool, progress: str) -> Report:
     """A fit in `folder` with the options of `canvas fit`; `progress` is a way of displays.py."""
+    with cluster_of(options) as cluster:
+        if cluster is not None:
+            device = device_of_cluster(cluster, options["device"])
+            options["device"] = device.name
+            options["workers"] = options["workers"] or workers_of_cluster(cluster, device)
+        return _fit_model(options, folder, fresh, progress, cluster)
+
+
+def _fit_model(
+    options: dict[str, Any], folder: Path, fresh: bool, progress: str, cluster: Cluster | None
+) -> Report:
     begun = time.monotonic()
     task = load_task(options["task"])
     source = source_named(options, task, None if fresh else folder / stored.FOLDER)
@@ -48,7 +69,48 @@ def fit_model(options: dict[str, Any], folder: Path, fresh: bool, progress: str)
         finally:
             display.close()
         display = make_display(progress, None, title, options["time_limit"], begun)
-        return fit_into(study, network, source, task, options, display, begun).report
+        elsewhere = None if cluster is None else partial(on_cluster, cluster)
+        return fit_into(study, network, source, task, options, display, begun, elsewhere).report
+
+
+@contextmanager
+def on_cluster(cluster: Cluster, run: FitRun) -> Iterator[Work]:
+    """What does the jobs of a fit on the nodes of a cluster."""
+    source, options, folder = run.source, run.options, run.study.folder.resolve()
+    images = {"name": options["data"], "seal": source.checksum}
+    if isinstance(source, Data):
+        place = folder / stored.FOLDER
+        images = {"folder": str(place), "seal": stored.store(source, place)}
+    digest = weight_files.store(folder, weight_files.to_bytes(run.teacher.network.state_dict()))
+    network = network_of(options, source, run.task)[1]
+    teacher = weights_file(folder, digest)
+    base = base_words(network, options, options["task"], images, teacher)
+
+    def file_of(one: Chosen) -> str:
+        key = (one.sized.layer, one.sized.name, one.steps, one.seed)
+        digest = run.fits.get(key, "")
+        return str(weights_file(folder, digest)) if digest else ""
+
+    with ClusterPool(
+        cluster,
+        images,
+        {**base, "deterministic": False},
+        run.display.line,
+        size=options["workers"],
+        device=options["device"],
+        amp=options["amp"],
+        label=options["timing_on"] or "",
+        per_gpu=SHARING,
+        program=PROGRAM,
+    ) as pool:
+        yield OnCluster(pool, base, run.shop, file_of)
+
+
+def network_for(words: dict[str, Any], source: Any, task: Task) -> nn.Module:
+    """The network that `network_of` gave these words for."""
+    if "classes" in words:
+        return build_network(Recipe.from_json(words))
+    return network_of(words, source, task)[0]
 
 
 def source_named(options: dict[str, Any], task: Task, beside: Path | None = None) -> NamedSource:
@@ -67,7 +129,9 @@ def source_named(options: dict[str, Any], task: Task, beside: Path | None = None
     return source_of(made, task, name)
 
 
-def network_of(options: dict[str, Any], source: NamedSource, task: Task) -> tuple[nn.Module, Any]:
+def network_of(
+    options: Mapping[str, Any], source: NamedSource, task: Task
+) -> tuple[nn.Module, Any]:
     """The network for these data, and what it is built from, as JSON has it."""
     if isinstance(source, Data):
         recipe = Recipe(

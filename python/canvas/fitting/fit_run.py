@@ -3,7 +3,7 @@
     record -> screen -> table -> choose, for each budget -> tune -> finals -> latency
 
 What travels between stages stands in the study, the weights in files beside it: a fit that is
-killed goes on where it was.  Children do the work (forks.py); this process alone writes.
+killed goes on where it was.  Others do the work (work.py); this process alone writes.
 """
 
 from __future__ import annotations
@@ -11,52 +11,46 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from .. import _core
-from ..data import SPLITS, DataFailed, NamedSource, Remarks, Streamed, resident
-from ..devices import Device, DeviceFailed, check_amp, resolve_one
+from ..data import NamedSource, Remarks, Streamed
+from ..devices import Device, check_amp, resolve_one
 from ..errors import CanvasError, NoSolution, one_line
 from ..inputs import Inputs
-from ..nn.fold import fold
-from ..nn.latency import NATIVE, measure
+from ..nn.latency import NATIVE
 from ..nn.layer_target import screening_layer
 from ..nn.network import cost_on
-from ..nn.pack import KernelPack
+from ..options import LOCAL
 from ..reporting.progress import Display
 from ..study import FittedItem, ScreenedKernel, Study, Timing, final_epochs
-from ..tasks.evaluate import NotFinite, evaluate, hits_of
+from ..tasks.evaluate import NotFinite
 from ..tasks.task import Task
 from ..text import several
 from ..training.layer_data import LayerData
-from ..training.train import Training
 from . import weight_files
 from .budget import Budget, parse_budget
 from .candidates import CONTROLS, MIX, SINGLE, Proposal, propose
-from .divergence import imitation
-from .forks import run_forked
-from .item_table import LONG, SHORT, Outcome, Row, fill, fit_operator, kept_rows
+from .item_table import LONG, SHORT, Outcome, Row, fill, kept_rows
 from .menu import CONTROLS as KNOWN
-from .menu import FLOOR, Operator, Sized, sizes_of
+from .menu import FLOOR, Sized, sized_from, sizes_of
 from .screen import Screened, screen, survivors
 from .teacher import Fitted, Teacher
+from .work import Forked, Work
+from .workshop import FARTHEST, IMAGES, Chosen, Tuned, Tuning, Workshop
 
-IMAGES = 3000  # recorded at most
 REFIT = 300  # steps of the operators that are tuned
 TUNED_NETWORKS = {MIX: 2, CONTROLS: 2, SINGLE: 1}  # of each role that are tuned, for each budget
 SURVIVORS = 40
-RATE = 0.05  # peak of the tuning
 TEACHER, TUNED = "teacher", "tuned"  # roles, beside MIX, CONTROLS and SINGLE
 TUNED_TEACHER = "teacher, tuned"  # its name
 FINAL_SEED = 1000  # how far the second seed of the finals is from the fit's own
-FARTHEST = 1e9  # a divergence that a study keeps
 OVER = 1.02  # a network may take so many times its budget of latency
 STRANGE = 0.1  # a divergence by BatchNorm's statistics alone, which is 0.002 to 0.02 as a rule
 ROUNDS = 3  # of choosing again because whole networks took longer than the sum of their layers
@@ -85,25 +79,6 @@ class Plan:
         return [sized for sized in self.layers.values() if sized is not None]
 
 
-@dataclass(frozen=True)
-class Tuned:
-    """What a child reports of a network that it tuned: the metric on validation and on the test
-    split, divergences before and after; `why`: the reason for no result; `waiting`: the share of
-    the time that it waited for data; `untuned`: tuning made it worse, so that it is as fitted.
-    """
-
-    score: float | None = None
-    divergence: float = math.inf
-    tuned_divergence: float = math.inf
-    weights: bytes = b""
-    test: float | None = None
-    hits: bytes = b""
-    used: float = 0.0
-    why: str = ""
-    waiting: float = 0.0
-    untuned: bool = False
-
-
 @dataclass
 class FitRun:
     """One run of a fit.  `begun`: as of time.monotonic(); `ended`: why it ended early, or ""."""
@@ -123,6 +98,10 @@ class FitRun:
     def __post_init__(self) -> None:
         self.remarks = Remarks(self.source, self.display.line)
         self.device: Device = the_device(self.options)
+        self.shop = Workshop(
+            self.teacher, self.source, {}, self.device, self.options["amp"], self._kept
+        )
+        self.work: Work = Forked(self.shop, self.workers)
 
     @property
     def workers(self) -> int:
@@ -165,9 +144,16 @@ class FitRun:
 
     # ---- all stages -----------------------------------------------------------------------------
 
-    def run(self) -> None:
+    def run(self, elsewhere: Elsewhere | None = None) -> None:
+        """`elsewhere`: what does the jobs in the place of children, once the teacher is kept."""
         self._teacher()
+        with nullcontext() if elsewhere is None else elsewhere(self) as work:
+            self.work = work or self.work
+            self._stages()
+
+    def _stages(self) -> None:
         self.recorded, count = self.teacher.layer_data(self.options["memory"], IMAGES)
+        self.shop.recorded = self.recorded
         self.display.line(
             f"recorded {len(self.recorded)} layers on {count} examples; new statistics of "
             f"BatchNorm alone cost a divergence of {self.teacher.floor:.2g}"
@@ -195,7 +181,7 @@ class FitRun:
         if known and known[0].status == "done":
             return
         macs, params = cost_on(self.teacher.network, self.example)
-        score = self._score(self.teacher.network)
+        score = self.shop.score(self.teacher.network)
         layer_macs = sum(target.macs for target in self.teacher.targets)
         teacher = {"name": TEACHER, "kind": "baseline", "role": TEACHER, "layer_macs": layer_macs}
         tuned = {**teacher, "name": TUNED_TEACHER, "kind": "control", "role": TUNED}
@@ -236,6 +222,7 @@ class FitRun:
         return screen(
             self.teacher.targets, self.recorded[layer.name], self.seed, count, self.workers,
             self.until(SCREENING_ENDS), known, tell, self.quantities,
+            lambda jobs, until: self.work.errors(jobs, self.seed, until),
         )  # fmt: skip
 
     def _step(self, name: str) -> None:
@@ -268,6 +255,9 @@ class FitRun:
         rows = fill(
             self.teacher, self.recorded, menu, self.seed, self.timed, self.workers,
             (self.until(SHORT_FITS_END), self.until(TABLE_ENDS)), known, tell,
+            outcomes_of=lambda jobs, steps, until: self.work.items(
+                jobs, steps, self.seed, self.timed, until
+            ),
         )  # fmt: skip
         self.cut = time.monotonic() > self.until(SHORT_FITS_END)
         failed = [row for row in rows if row.why]
@@ -297,7 +287,8 @@ class FitRun:
 
     def _know(self, item: FittedItem) -> None:
         self.fits[item.layer, item.operator, item.steps, item.seed] = item.weights
-        self.menu.setdefault((item.layer, item.operator), _sized(item))
+        sized = sized_from(item.layer, item.operator, item.pack)
+        self.menu.setdefault((item.layer, item.operator), sized)
 
     def _row(self, item: FittedItem) -> Row:
         loss = math.inf if item.divergence is None else item.divergence
@@ -332,7 +323,7 @@ class FitRun:
         teacher, of those whose layers together keep to the budget; where whole networks take
         longer than the sums of their layers, the sums get less.
         """
-        whole = self._native_seconds(self.teacher.network) if "latency" in budget.limits else 0.0
+        whole = self.work.time(None, []).ms / 1e3 if "latency" in budget.limits else 0.0
         limits = budget.of_layers(self.teacher.targets, rows, whole)
         drawn = any(row.sized is not None and not row.sized.operator.control for row in rows)
         try:
@@ -364,12 +355,7 @@ class FitRun:
         """Of each role, the networks with the least divergence before any tuning."""
         self.display.phase(f"comparing {len(proposals)} networks", len(proposals))
         losses: dict[int, float] = {}
-        for at, loss in run_forked(
-            lambda proposal: self.teacher.divergence(self._assembled(proposal)),
-            proposals,
-            self.workers,
-            lost=math.inf,
-        ):
+        for at, loss in self.work.divergences([self._chosen(one) for one in proposals]):
             losses[at] = loss
             self._step(f"network {at}")
         found: list[Proposal] = []
@@ -378,25 +364,23 @@ class FitRun:
             found += [proposals[at] for at in sorted(own, key=lambda at: (losses[at], at))[:most]]
         return found
 
-    def _assembled(self, proposal: Proposal) -> nn.Module:
-        fitted = {
-            row.layer: self._fitted(row.sized, row.steps, self.seed)
+    def _chosen(self, proposal: Proposal) -> list[Chosen]:
+        return [
+            Chosen(row.sized, row.steps, self.seed)
             for row in proposal.rows
             if row.sized is not None
-        }
-        return self.teacher.assemble(fitted)
+        ]
 
     def _excess(self, chosen: Sequence[Proposal], share: float) -> float:
         """By how much of the teacher's time the whole networks exceed their share, the mean of
         those that do; 0 where most keep to it.  Each is timed interleaved with the teacher, so
         that other work on the machine counts for both.
         """
-        image = self.example
-        teacher = {NATIVE: _native(self.teacher.network, image)}
         shares = []
         for proposal in chosen:
-            own = {NATIVE: _native(self._assembled(proposal), image)}
-            shares.append(1 / measure(teacher, own, image)[NATIVE].speedup)
+            items = [row.sized for row in proposal.rows if row.sized is not None]
+            network = self.shop.assembled(self._chosen(proposal))
+            shares.append(1 / self.work.time(network, items).speedup)
         most = [taken - share for taken in shares if taken > OVER * share]
         return sum(most) / len(most) if 2 * len(most) > len(shares) else 0.0
 
@@ -436,19 +420,17 @@ class FitRun:
 
     # ---- operators ------------------------------------------------------------------------------
 
-    def _fitted(self, sized: Sized, steps: int, seed: int) -> Fitted:
-        """An operator after so many steps, from its file or, where that is gone, fitted again."""
-        digest = self.fits.get((sized.layer, sized.name, steps, seed), "")
-        tensors = weight_files.fetch(self.study.folder, digest)
-        fitted = weight_files.fitted_from(tensors, sized)
-        return fitted or fit_operator(self.recorded[sized.layer], sized, steps, seed)[0]
+    def _kept(self, one: Chosen) -> Mapping[str, Tensor] | None:
+        """The weights of an operator, None where its file is gone."""
+        key = (one.sized.layer, one.sized.name, one.steps, one.seed)
+        return weight_files.fetch(self.study.folder, self.fits.get(key, ""))
 
-    def _longest(self, sized: Sized, seed: int) -> Fitted:
+    def _longest(self, sized: Sized, seed: int) -> Chosen:
         """An operator after REFIT steps, or after as many as a time limit has left it."""
         known = (
             s for s in (REFIT, LONG, SHORT) if (sized.layer, sized.name, s, seed) in self.fits
         )
-        return self._fitted(sized, next(known, REFIT), seed)
+        return Chosen(sized, next(known, REFIT), seed)
 
     def _refit(self, plans: Sequence[Plan], seeds: Sequence[int], until: float) -> None:
         """Fit the operators of networks for REFIT steps, each once for all that have it."""
@@ -459,29 +441,21 @@ class FitRun:
             for sized in plan.chosen
         }
         asked = [
-            (sized, key[2])
+            Chosen(sized, REFIT, key[2])
             for key, sized in wanted.items()
             if (sized.layer, sized.name, REFIT, key[2]) not in self.fits
         ]
         if not asked:
             return
         self.display.phase(f"refitting {len(asked)} operators for {REFIT} steps", len(asked))
-
-        def job(one: tuple[Sized, int]) -> tuple[bytes, float, float]:
-            sized, seed = one
-            begun = time.process_time()
-            fitted, error = fit_operator(self.recorded[sized.layer], sized, REFIT, seed)
-            return weight_files.fitted_to_bytes(fitted), error, time.process_time() - begun
-
-        for at, answer in run_forked(job, asked, self.workers, until):
-            if answer is None:  # tried again where it is needed
+        for at, made in self.work.refits(asked, until):
+            if made is None:  # tried again where it is needed
                 continue
-            sized, seed = asked[at]
-            data, error, used = answer
+            sized, seed = asked[at].sized, asked[at].seed
             item = FittedItem(
-                sized.layer, sized.name, REFIT, seed, sized.pack.text, _finite(error), None, None,
-                int(sized.pack.cost["macs"]), int(sized.pack.cost["params"]), self._store(data),
-                "", used,
+                sized.layer, sized.name, REFIT, seed, sized.pack.text, _finite(made.error), None,
+                None, int(sized.pack.cost["macs"]), int(sized.pack.cost["params"]),
+                self._store(made.weights), "", made.used,
             )  # fmt: skip
             self.study.record_fitted(item)
             self._know(item)
@@ -514,8 +488,8 @@ class FitRun:
         self.display.phase(
             f"tuning {several(len(asked), 'network')} for {several(epochs, 'epoch')}", len(asked)
         )
-        jobs = [(plan, self.seed, epochs) for plan in asked]
-        for at, tuned in self._each_tuned(jobs, until):
+        jobs = [self._tuning(plan, self.seed, epochs) for plan in asked]
+        for at, tuned in self.work.tunings(jobs, until):
             plan = asked[at]
             self.remarks.waited(tuned.waiting)
             if tuned.untuned and epochs:
@@ -534,97 +508,10 @@ class FitRun:
                 )  # fmt: skip
             self._tell(plan.id)
 
-    def _each_tuned(
-        self, jobs: Sequence[tuple[Plan, int, int]], until: float
-    ) -> Iterator[tuple[int, Tuned]]:
-        """The results as they come: of children on the CPU, or one at a time on a device, of which
-        a forked process could not make use.
-        """
-        if not self.device.shared:
-            yield from run_forked(self._tuned, jobs, self.workers, until, _lost)
-            return
-        for at, job in enumerate(jobs):
-            if time.monotonic() >= until:
-                return
-            yield at, self._tuned(job)
-
-    def _tuned(self, job: tuple[Plan, int, int]) -> Tuned:
-        """In a child, or here on a device: refitted operators, distillation, scores."""
-        plan, seed, epochs = job
-        begun = time.process_time()
-        if plan.role == TUNED:
-            network = copy.deepcopy(self.teacher.network)
-        else:
-            network = self.teacher.assemble({s.layer: self._longest(s, seed) for s in plan.chosen})
-        try:
-            divergence = self.teacher.divergence(network)
-            before = self._score(network)
-            fitted = copy.deepcopy(network)
-            score, waiting = self._distill(network, epochs, seed)
-            after = min(self.teacher.divergence(network), FARTHEST)
-            worse = self._is_worse((score, after), (before, divergence))
-            if worse:  # too few steps, or too large ones for this network
-                network, score, after = fitted, before, min(divergence, FARTHEST)
-            test, right = self._test(network)
-        except NotFinite as error:
-            return Tuned(why=f"nan: {error}")
-        except (DataFailed, DeviceFailed):
-            raise  # no fault of this network: the fit ends, and the same call goes on
-        except CanvasError as error:  # of the user's loss or metric
-            return Tuned(why=f"error: {error}")
-        for weight in network.parameters():
-            weight.grad = None
-        data = weight_files.to_bytes(network.state_dict())
-        used = time.process_time() - begun
-        return Tuned(
-            score, divergence, after, data, test, right, used, waiting=waiting, untuned=worse
-        )
-
-    def _is_worse(
-        self, tuned: tuple[float | None, float], fitted: tuple[float | None, float]
-    ) -> bool:
-        """Whether tuning has made a network worse on validation: by its metric, or by the
-        divergence from the teacher where there is none.
-        """
-        if tuned[0] is None or fitted[0] is None:
-            return tuned[1] > fitted[1]
-        merit = self.task.judged_by.merit
-        return merit(tuned[0]) < merit(fitted[0])
-
-    def _distill(self, network: nn.Module, epochs: int, seed: int) -> tuple[float | None, float]:
-        """The metric on validation after so many epochs, None for a task without one, and the
-        share of the time that was spent waiting for data; raises NotFinite.
-        """
-        if not epochs:
-            return self._score(network), 0.0
-        place, amp = self.device.place, self.options["amp"]
-        teacher = self.teacher.network
-        try:
-            with self.device.alone(network):
-                if self.device.shared:
-                    teacher = copy.deepcopy(teacher).to(place)
-                network.to(place)
-                near = resident(self.source, place, self.device.memory()[0], SPLITS[:2])
-                training = Training(
-                    network, near, epochs, seed, peak_rate=RATE, task=self.task,
-                    objective=imitation(self.task, teacher), amp=amp,
-                )  # fmt: skip
-                for epoch in range(epochs):
-                    last = training.epoch(scored=epoch == epochs - 1)
-        finally:
-            with suppress(RuntimeError):  # the device may be gone
-                network.cpu()
-        return (None if self.task.metric is None else last.accuracy), last.waiting
-
-    def _score(self, network: nn.Module) -> float | None:
-        return evaluate(self.task, network, self.source.scoring("validation"))
-
-    def _test(self, network: nn.Module) -> tuple[float | None, bytes]:
-        """The metric on the test split, and which examples are right, where that is the metric."""
-        right = hits_of(self.task, network, self.source.scoring("test"), self.source.count("test"))
-        if right is not None:
-            return None, np.packbits(right.numpy()).tobytes()
-        return evaluate(self.task, network, self.source.scoring("test")), b""
+    def _tuning(self, plan: Plan, seed: int, epochs: int) -> Tuning:
+        """The job that tunes a network, with the longest fits of its operators."""
+        chosen = [self._longest(sized, seed) for sized in plan.chosen]
+        return Tuning(chosen, plan.role == TUNED, seed, epochs)
 
     def network_of(self, plan: Plan, data: bytes | Mapping[str, Tensor]) -> nn.Module:
         """The network of a plan with trained weights."""
@@ -698,7 +585,8 @@ class FitRun:
         for plan, seed, _ in own:
             self._record_final(plan, seed, epochs, self._own_final(plan))
         jobs = [job for job in asked if job[1] != self.seed]
-        for at, tuned in self._each_tuned(jobs, until):
+        tunings = [self._tuning(plan, seed, epochs) for plan, seed, _ in jobs]
+        for at, tuned in self.work.tunings(tunings, until):
             plan, seed, _ = jobs[at]
             self._record_final(plan, seed, epochs, tuned)
         left = [p for p in plans if len(self.study.final_seeds(p.id, epochs)) < len(seeds)]
@@ -709,10 +597,10 @@ class FitRun:
         """The network that was tuned from the fit's own seed, scored."""
         network = self.trained(plan)
         if network is None:
-            return self._tuned((plan, self.seed, final_epochs(self.options)))
+            return self.shop.tuned(self._tuning(plan, self.seed, final_epochs(self.options)))
         row = self.study.candidate(plan.id)
         try:
-            test, right = self._test(network)
+            test, right = self.shop.test(network)
         except NotFinite as error:
             return Tuned(why=f"nan: {error}")
         return Tuned(row.val_accuracy, row.divergence or 0.0, test=test, hits=right)
@@ -720,7 +608,7 @@ class FitRun:
     def _final_of_teacher(self, plan: Plan, seeds: Sequence[int], epochs: int) -> None:
         """The teacher as it is: no seed changes it."""
         score = self.study.candidate(plan.id).val_accuracy or 0.0
-        test, right = self._test(self.teacher.network)
+        test, right = self.shop.test(self.teacher.network)
         for seed in seeds:
             self.study.final_started(plan.id, seed, epochs)
             self.study.final(plan.id, seed, epochs, (score, right), 0.0, test)
@@ -751,11 +639,6 @@ class FitRun:
         if not plans:
             return
         self.display.phase(f"timing {len(plans)} networks", len(plans))
-        image = self.example
-        try:
-            unchanged = {NATIVE: _native(self.teacher.network, image)}
-        except CanvasError as error:
-            unchanged, why = {}, one_line(error)
         for plan in plans:
             network = self.trained(plan)
             if network is None:
@@ -763,12 +646,7 @@ class FitRun:
             self.study.timing_started(plan.id)
             used = time.process_time()
             try:
-                if not unchanged:
-                    raise CanvasError(why)
-                own = None
-                if plan.role != TEACHER:
-                    own = {NATIVE: _native(network, image)}
-                timed = measure(unchanged, own, image)[NATIVE]
+                timed = self.work.time(None if plan.role == TEACHER else network, plan.chosen)
             except CanvasError as error:
                 nothing = Timing(NATIVE, None, None, None, "", 1, one_line(error))
                 self.study.latency_failed(plan.id, [nothing], one_line(error))
@@ -781,42 +659,24 @@ class FitRun:
             self.study.latency(plan.id, [row])
             self.display.timed(self.study.candidate(plan.id))
 
-    def _native_seconds(self, network: nn.Module) -> float:
-        image = self.example
-        return measure({NATIVE: _native(network, image)}, None, image)[NATIVE].ms / 1e3
-
     def _time_is_up(self, before: str) -> None:
         if self.options["time_limit"] is not None and not self.ended:
             self.ended = TIME_IS_UP.format(before)
 
 
+Elsewhere = Callable[[FitRun], AbstractContextManager[Work]]
+
+
 def the_device(options: Mapping[str, Any]) -> Device:
-    """Where a fit trains; raises CanvasError for several devices, or 16 bits that it has not."""
+    """Where a fit trains in this process; raises CanvasError for several devices, or 16 bits that
+    it has not.
+    """
+    if options["executor"] != LOCAL:
+        return Device("cpu")
     found = resolve_one(options["device"], "a fit")
     check_amp(found, options["amp"])
     return found
 
 
-def _native(network: nn.Module, example: Inputs) -> nn.Module:
-    from ..workers.engines import native
-
-    return native(fold(network), example.example)
-
-
-def _lost(why: str) -> Tuned:
-    return Tuned(why=f"crashed: {why}")
-
-
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
-
-
-def _sized(item: FittedItem) -> Sized:
-    """The item of a row of the study: its sizes stand in its pack."""
-    pack = KernelPack(item.pack)
-    name = item.operator.removesuffix("/window")
-    windowed = name != item.operator
-    name, _, share = name.partition("@")
-    known = {operator.name: operator for operator in KNOWN}
-    operator = known.get(name) or Operator(name, pack.kernel, control=False)
-    return Sized(operator, item.layer, float(share or 1.0), pack, windowed)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
@@ -144,6 +144,7 @@ def lost(why: str) -> Outcome:
 
 
 Key = tuple[str, str, int]  # layer, name of the item, steps
+Outcomes = Callable[[Sequence[Sized], int, float], Iterator[tuple[int, Outcome]]]
 
 
 def fill(
@@ -157,13 +158,15 @@ def fill(
     known: Mapping[Key, Row] = MappingProxyType({}),
     tell: Callable[[Row, Outcome], Row] = lambda row, outcome: row,
     take_over: bool = True,
+    outcomes_of: Outcomes | None = None,
 ) -> list[Row]:
     """The table of a menu: every item for SHORT steps, the better half of each layer for LONG
     ones; of both the better row.  At the two moments `until` (time.monotonic) these end with the
     rows that are there.
 
     `known` are rows of an earlier run; `tell` hears of every other one, keeps its weights, and
-    gives the row that stands for it.  `take_over` as in `fit_operator`.
+    gives the row that stands for it.  `take_over` as in `fit_operator`.  `outcomes_of` does so
+    many steps with items until a moment (default: in `workers` children).
     """
     rows: dict[tuple[str, str], Row] = {}
     for steps, end in zip((SHORT, LONG), until, strict=True):
@@ -178,7 +181,12 @@ def fill(
         def job(sized: Sized, steps: int = steps) -> Outcome:
             return outcome_of(teacher, data[sized.layer], sized, steps, seed, timed, take_over)
 
-        for at, outcome in run_forked(job, asked, workers, end, lost):
+        every = (
+            outcomes_of(asked, steps, end)
+            if outcomes_of
+            else run_forked(job, asked, workers, end, lost)
+        )
+        for at, outcome in every:
             cost = asked[at].pack.cost
             row = Row(
                 asked[at], asked[at].layer, steps, outcome.error, outcome.loss, outcome.seconds,

@@ -66,6 +66,16 @@ class Sized:
         return self.operator.name + size + ("/window" if self.windowed else "")
 
 
+def sized_from(layer: str, name: str, text: str) -> Sized:
+    """The item of that name at a layer, whose sizes stand in its pack."""
+    pack = KernelPack(text)
+    plain = name.removesuffix("/window")
+    operator_name, _, share = plain.partition("@")
+    known = {operator.name: operator for operator in CONTROLS}
+    operator = known.get(operator_name) or Operator(operator_name, pack.kernel, control=False)
+    return Sized(operator, layer, float(share or 1.0), pack, plain != name)
+
+
 def sizes_of(
     operator: Operator, target: Target, shares: Sequence[float] | None = None
 ) -> list[Sized]:

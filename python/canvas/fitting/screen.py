@@ -42,6 +42,9 @@ GOOD = 0.45  # error above which a kernel is not fitted further
 TRIES = 2000  # draws of a generation, after which the screening ends
 
 
+Errors = Callable[[Sequence[Sized], float], Iterator[tuple[int, tuple[float, float]]]]
+
+
 @dataclass(frozen=True)
 class Screened:
     """A kernel and what became of it: the error after STEPS steps, 0..1, and its hash; `costs`: by
@@ -64,17 +67,25 @@ def screen(
     known: Mapping[str, float] = MappingProxyType({}),
     tell: Callable[[int, Screened, float], None] = lambda number, item, seconds: None,
     quantities: Sequence[str] = ("macs",),
+    errors_of: Errors | None = None,
 ) -> list[Screened]:
     """At most `count` different kernels with their errors on the layer of `screening_layer`, whose
     inputs and outputs are `data`, in the order tried; fewer where `until` (time.monotonic) comes.
 
     `known`: errors by hash that an earlier run has found; `tell` hears of every other kernel: its
     number from 1, what became of it, the processor seconds of its fit.  `quantities`: what budgets
-    limit, of macs, params and latency.
+    limit, of macs, params and latency.  `errors_of` fits the kernels of a generation (default: in
+    `workers` children).
     """
     layer, lines = screening_layer(targets), targets_text(targets)
     found: list[Screened] = []
     seen: set[str] = set()
+
+    def forked(jobs: Sequence[Sized], until: float) -> Iterator[tuple[int, tuple[float, float]]]:
+        return run_forked(
+            lambda sized: error_of(sized, data, seed), jobs, workers, until, lost=(1.0, 0.0)
+        )
+
     for generation in itertools.count():
         size = min(GENERATION, count - len(found))
         if size <= 0 or time.monotonic() > until:
@@ -83,9 +94,7 @@ def screen(
         errors = {i: known[item.hash] for i, (item, _) in enumerate(items) if item.hash in known}
         asked = [i for i in range(len(items)) if i not in errors]
         jobs = [items[i][1] for i in asked]
-        for at, (error, seconds) in run_forked(
-            lambda sized: _error(sized, data, seed), jobs, workers, until, lost=(1.0, 0.0)
-        ):
+        for at, (error, seconds) in (errors_of or forked)(jobs, until):
             i = asked[at]
             errors[i] = error
             tell(len(found) + i + 1, replace(items[i][0], error=error), seconds)
@@ -144,7 +153,7 @@ def _costs(sized: Sized, quantities: Sequence[str]) -> tuple[float, ...]:
     return tuple(found)
 
 
-def _error(sized: Sized, data: LayerData, seed: int) -> tuple[float, float]:
+def error_of(sized: Sized, data: LayerData, seed: int) -> tuple[float, float]:
     """The error of a kernel, 1 where it cannot be fitted, and the processor seconds."""
     begun = time.process_time()
     try:

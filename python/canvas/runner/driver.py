@@ -21,13 +21,15 @@ from torch import nn
 from .. import _core
 from ..arguments import FUNCTION, FUNCTIONS, PATH, SWITCH, TEXT, checked
 from ..cluster.cluster import Cluster
+from ..cluster.cluster_pool import ClusterPool
+from ..cluster.connect import SHARING, cluster_of, device_of_cluster, workers_of_cluster
 from ..data import SPLITS, Data, keep_beside, stored
 from ..devices import Device, check_amp, resolve, text_of
 from ..errors import CanvasError, NoSolution
 from ..imports import stored_name
 from ..nn.controls import IDENTITY
 from ..nn.network import Recipe, plan_network
-from ..options import BY_NAME, budgets, latency_limit, read_option, read_options
+from ..options import BY_NAME, LOCAL, budgets, latency_limit, read_option, read_options
 from ..reporting.displays import make_display
 from ..reporting.progress import Say, say_to_stderr
 from ..reporting.report import Report, write_report
@@ -36,7 +38,6 @@ from ..tasks import Task
 from ..workers.in_process import InProcess
 from ..workers.on_devices import OnDevices
 from ..workers.pool import Executor, Pool
-from .clusters import LOCAL, cluster_of, cluster_pool, device_of_cluster, workers_of_cluster
 from .finals import train_finals
 from .next_item import draw_options
 from .reach import check_budget
@@ -44,8 +45,6 @@ from .search_run import Callback, Run
 from .subject import Subject
 from .timing import time_networks
 from .trials import Trials, add_controls
-
-SHARING = 4  # trainings on each GPU where the user names no --workers
 
 
 @checked(
@@ -242,7 +241,17 @@ def executor(
                 f"{subject.given} cannot be imported by name, as the nodes of a cluster must: "
                 "leave --executor out, or give package.module:name"
             )
-        return cluster_pool(run, cluster, devices[0])
+        return ClusterPool(
+            cluster,
+            run.data,
+            run.training(run.study.select("baseline")[0], run.options["epochs"]),
+            run.display.line,
+            size=run.options["workers"],
+            device=devices[0].name,
+            amp=run.options["amp"],
+            label=run.options["timing_on"] or "",
+            per_gpu=SHARING,
+        )
     pool = _pool(run, subject, devices)
     if not devices[0].shared and run.options["amp"] == "no":
         return pool

@@ -1,4 +1,4 @@
-"""A search on the machines of a cluster: what its options mean there (docs/cluster.md)."""
+"""The cluster that the options of a search or a fit name, and what they mean there."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from ..cluster.cluster import Cluster
-from ..cluster.cluster_pool import ClusterPool
-from ..cluster.ray_cluster import RayCluster
 from ..devices import Device
 from ..errors import CanvasError
-from .search_run import Run
+from ..options import LOCAL
+from .cluster import Cluster
+from .ray_cluster import RayCluster
 
-LOCAL = "local"
 SHARING = 4  # trainings on each GPU
 MOST = 1024  # workers, as --workers takes them
 
@@ -67,19 +65,3 @@ def workers_of_cluster(cluster: Cluster, device: Device) -> int:
     kind, each = ("CPU", 1) if device.name == "cpu" else ("GPU", SHARING)
     count = sum(int(node.resources.get(kind, 0)) for node in cluster.nodes())
     return max(1, min(MOST, each * count))
-
-
-def cluster_pool(run: Run, cluster: Cluster, device: Device) -> ClusterPool:
-    """What runs the trainings of a search there."""
-    baseline = run.study.select("baseline")[0]
-    return ClusterPool(
-        cluster,
-        run.data,
-        run.training(baseline, run.options["epochs"]),
-        run.display.line,
-        size=run.options["workers"],
-        device=device.name,
-        amp=run.options["amp"],
-        label=run.options["timing_on"] or "",
-        per_gpu=SHARING,
-    )

@@ -1,0 +1,92 @@
+"""Who does the jobs of a fit (workshop.py): children of this process, or other machines."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from torch import nn
+
+from ..nn.latency import Latency
+from .forks import run_forked
+from .item_table import Outcome, lost
+from .menu import Sized
+from .workshop import Chosen, Refitted, Tuned, Tuning, Workshop
+
+Result = TypeVar("Result")
+Done = Iterator[tuple[int, Result]]  # the number of a job and its result, as they come
+
+
+class Work(Protocol):
+    """Each method does its jobs in any order; none begins after `until` (time.monotonic())."""
+
+    def errors(self, jobs: Sequence[Sized], seed: int, until: float) -> Done[tuple[float, float]]:
+        """Workshop.error of each."""
+
+    def items(
+        self, jobs: Sequence[Sized], steps: int, seed: int, timed: bool, until: float
+    ) -> Done[Outcome]:
+        """Workshop.item of each."""
+
+    def refits(self, jobs: Sequence[Chosen], until: float) -> Done[Refitted | None]:
+        """Workshop.refit of each; None where its process was lost."""
+
+    def divergences(self, jobs: Sequence[Sequence[Chosen]]) -> Done[float]:
+        """Workshop.divergence of each; infinite where its process was lost."""
+
+    def tunings(self, jobs: Sequence[Tuning], until: float) -> Done[Tuned]:
+        """Workshop.tuned of each."""
+
+    def time(self, network: nn.Module | None, items: Sequence[Sized]) -> Latency:
+        """Workshop.time of a network that has these items; None for the teacher."""
+
+
+@dataclass
+class Forked:
+    """`workers` forked children; on a device, of which a forked process could not make use,
+    networks are tuned here, one at a time.
+    """
+
+    shop: Workshop
+    workers: int
+
+    def errors(self, jobs: Sequence[Sized], seed: int, until: float) -> Done[tuple[float, float]]:
+        return run_forked(
+            lambda sized: self.shop.error(sized, seed), jobs, self.workers, until, (1.0, 0.0)
+        )
+
+    def items(
+        self, jobs: Sequence[Sized], steps: int, seed: int, timed: bool, until: float
+    ) -> Done[Outcome]:
+        return run_forked(
+            lambda sized: self.shop.item(sized, steps, seed, timed),
+            jobs,
+            self.workers,
+            until,
+            lost,
+        )
+
+    def refits(self, jobs: Sequence[Chosen], until: float) -> Done[Refitted | None]:
+        return run_forked(self.shop.refit, jobs, self.workers, until)
+
+    def divergences(self, jobs: Sequence[Sequence[Chosen]]) -> Done[float]:
+        return run_forked(self.shop.divergence, jobs, self.workers, lost=math.inf)
+
+    def tunings(self, jobs: Sequence[Tuning], until: float) -> Done[Tuned]:
+        if not self.shop.device.shared:
+            yield from run_forked(self.shop.tuned, jobs, self.workers, until, lost_tuning)
+            return
+        for at, job in enumerate(jobs):
+            if time.monotonic() >= until:
+                return
+            yield at, self.shop.tuned(job)
+
+    def time(self, network: nn.Module | None, items: Sequence[Sized]) -> Latency:
+        return self.shop.time(network)
+
+
+def lost_tuning(why: str) -> Tuned:
+    return Tuned(why=f"crashed: {why}")
