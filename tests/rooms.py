@@ -28,10 +28,11 @@ PACKAGES: dict[str, str] = {
     "tasks": "data devices base",
     "training": "tasks data devices base",
     "workers": "training tasks data devices inference nn base",
+    "cluster": "workers data devices base",
     "study": "base",
     "reporting": "study base",
-    "fitting": "reporting study workers training tasks data devices inference nn base",
-    "runner": "reporting study workers training tasks data devices inference nn base",
+    "fitting": "cluster reporting study workers training tasks data devices inference nn base",
+    "runner": "cluster reporting study workers training tasks data devices inference nn base",
     "deploy": "reporting study training tasks data devices inference nn base",
     "cli": "fitting deploy runner reporting study workers training data inference base",
 }

@@ -442,7 +442,8 @@ OPTIONS = (
         True,
         "L",
         "each decision uses the results of trials up to L before it only, so that the search is "
-        "the same with any number of workers; at most L trainings run at a time",
+        "the same with any number of workers. At most L trainings run at a time (default: 6, or "
+        "the workers of a cluster)",
     ),
     Option("grace", whole_number(0, 10_000), 2, True, "N", "first epochs without any pruning"),
     Option(

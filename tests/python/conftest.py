@@ -56,6 +56,7 @@ LONG = (
     "test_faults",
     "test_search",
     "test_walk",
+    "test_a_fit_on_a_cluster_is_that_of_one_machine",
     "test_replay",
     "test_wheel",
     "test_paths_with_a_blank_are_no_obstacle",
@@ -66,6 +67,7 @@ LONG = (
 # What takes long, and of which something else tests the parts.
 SLOW = (
     "test_walk",
+    "test_a_fit_on_a_cluster_is_that_of_one_machine",
     "test_wheel",
     "test_tune_attacks",
     "test_a_row_comes_out_as_recorded_and_is_timed",

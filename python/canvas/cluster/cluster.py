@@ -1,4 +1,4 @@
-"""What a pool needs of a cluster: nodes, hosts on them, calls that are answered later.
+"""What a pool needs of a cluster: nodes, hosts on them, calls whose results come later.
 
 Ray gives it (ray_cluster.py); tests have one without processes.
 """
@@ -15,7 +15,7 @@ class HostLost(Exception):
 
 
 class HostFailed(Exception):
-    """A host could not do what a call asked for, as where its disk is full."""
+    """A host could not do what it was called for, as where its disk is full."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Node:
 
 
 class Cluster(Protocol):
-    """Every call is answered once; calls to one host are done one after the other."""
+    """Every call returns once; calls to one host are done one after the other."""
 
     def nodes(self) -> list[Node]:
         """Those that are there now."""

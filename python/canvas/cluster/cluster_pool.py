@@ -3,8 +3,8 @@
     node joins -> one host, the scout: versions, images, a first job -> accepted: the other hosts
 
 A training whose host is lost begins again on another one, and so does one that failed in a way
-that may be the node's fault; what it had said before is not passed on twice.  A node that cannot
-do the work is left alone, with one line that says why.  Networks are timed by a child of this
+that may be the node's fault; no message is passed on twice.  A node that cannot do the work is
+left alone, with one line that gives the reason.  Networks are timed by a child of this
 machine, or by hosts on nodes with a label of their own.
 """
 
@@ -26,8 +26,8 @@ from ..workers.begun import ENDS, Begun
 from ..workers.on_devices import FULL, GONE
 from ..workers.pool import LOST_DATA, WAITING, Message, Pool
 from .cluster import Cluster, HostFailed, HostLost, Node
-from .files import contents_of, digest_of
 from .host import POLL, sources
+from .job_files import contents_of, digest_of
 
 PROGRAM = ("-m", "canvas.workers.worker")
 # Kinds of jobs that need a quiet core, of a search and of a fit.
@@ -171,7 +171,7 @@ class ClusterPool:
         return self.timing.stop(job) if self.timing else 0.0
 
     def wait(self, seconds: float) -> list[tuple[int, Message]]:
-        """What the jobs said that the driver does not know yet."""
+        """The messages of jobs that the driver does not know yet."""
         self._look()
         self._begin_queued()
         until = time.monotonic() + seconds
@@ -282,7 +282,7 @@ class ClusterPool:
     # ---- a node that joins ----------------------------------------------------------------------
 
     def _met(self, seat: Seat, text: str) -> None:
-        """A host has told what it is."""
+        """A host has described itself."""
         facts = json.loads(text)
         seat.gpus = facts["gpus"]
         place = self.places[seat.node.id]
@@ -416,7 +416,7 @@ class ClusterPool:
         return {"device": f"{self.device}:0", "amp": self.amp}
 
     def _heard(self, seat: Seat, heard: list[tuple[str, dict[str, bytes]]]) -> None:
-        """A host has told what its job said."""
+        """Messages of the job of a host have come."""
         job = seat.job
         assert job is not None
         waits = False
@@ -546,7 +546,7 @@ class ClusterPool:
         seat.then, seat.asked = then, time.monotonic()
 
     def _take(self, seconds: float) -> None:
-        """Hear the answers that come within `seconds`, or as soon as one is there."""
+        """Take the results that come within `seconds`, or as soon as one is there."""
         waiting = {seat.ticket: seat for seat in self.seats if seat.ticket is not None}
         if not waiting:
             if seconds:
@@ -554,7 +554,7 @@ class ClusterPool:
             return
         for ticket in self.cluster.answered(list(waiting), seconds):
             seat = waiting[ticket]
-            if seat not in self.seats or seat.ticket is not ticket:
+            if seat not in self.seats or seat.ticket != ticket:
                 continue
             seat.ticket, then = None, seat.then
             try:

@@ -51,7 +51,7 @@ def _cluster_of(options: Mapping[str, Any]) -> Cluster | None:
 
 
 def device_of_cluster(cluster: Cluster, text: str) -> Device:
-    """Where trainings run; raises CanvasError where no node has what is asked for."""
+    """Where trainings run; raises CanvasError where no node has such a device."""
     gpus = sum(node.resources.get("GPU", 0) for node in cluster.nodes())
     if text == "auto":
         text = "cuda" if gpus else "cpu"

@@ -1,7 +1,7 @@
 """What runs on a node: one child that does jobs (workers/pool.py), and the files that it needs.
 
-The driver calls one method at a time.  `work`, `go` and `more` return what the child has said by
-then: each message as text, with the files that came with it.
+The driver calls one method at a time.  `work`, `go` and `more` return the messages of
+the child since: each as text, with the files that came with it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import socket
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,9 @@ from ..errors import CanvasError, one_line
 from ..workers.begun import ENDS
 from ..workers.pool import LOST_DATA, Pool
 from ..workers.scratch import clear_left, new_scratch
-from .files import WRITTEN, digest_of, paths_of, replaced
+from .job_files import WRITTEN, digest_of, paths_of, replaced
 
-POLL = 10.0  # seconds after which a host answers though its child has said nothing
+POLL = 10.0  # seconds after which a call returns without a message
 LEAST_MEMORY = 2 << 30  # bytes of data that a child may take, at least
 
 Heard = list[tuple[str, dict[str, bytes]]]  # messages, each with files by the driver's paths
@@ -122,9 +123,12 @@ class Host:
         return self.more()
 
     def more(self) -> Heard:
-        """What was said since; waits for it up to POLL."""
+        """The messages since; waits for one up to POLL."""
+        until = time.monotonic() + POLL
+        messages: list[dict[str, Any]] = []
         try:
-            messages = [message for _, message in self.pool.wait(POLL)]
+            while not messages and time.monotonic() < until:
+                messages = [message for _, message in self.pool.wait(until - time.monotonic())]
         except CanvasError as error:  # the images are not to be read any more
             messages = [
                 {"event": "failed", "kind": LOST_DATA, "reason": one_line(error), "log": ""}
@@ -142,7 +146,7 @@ class Host:
                 place = self._written_place(key)
                 place.unlink(missing_ok=True)
                 if path in known:
-                    os.link(copies[path], place)  # a writer replaces the link, not the copy
+                    shutil.copyfile(copies[path], place)
                 copies[path] = str(place)
         for path in map(str, paths_of(self.words)):
             copies.setdefault(path, str(self.scratch.path / "missing"))
@@ -152,14 +156,15 @@ class Host:
         return self.scratch.path / f"job-{key}.safetensors"
 
     def _written(self) -> dict[str, bytes]:
-        """What the job wrote, by the driver's path."""
+        """What the job wrote, by the driver's path; it is as if that had been taken."""
         found = {}
         for key in WRITTEN:
-            place = self._written_place(key)
-            if self.words.get(key) and place.exists():
+            place, path = self._written_place(key), self.words.get(key)
+            if path and place.exists():
                 data = place.read_bytes()
-                if self.shipped.get(self.words[key]) != digest_of(data):
-                    found[self.words[key]] = data
+                if self.shipped.get(path) != digest_of(data):
+                    found[path] = data
+                    self.take_file(path, digest_of(data), data)
         return found
 
 

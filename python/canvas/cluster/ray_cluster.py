@@ -13,6 +13,7 @@ from ..errors import CanvasError, one_line
 from .cluster import HostFailed, HostLost, Node
 from .host import Host
 
+RAY = "ray"  # the package
 REACHABLE = 5.0  # seconds for a first connection
 HOW = "`ray start --head` begins one on this machine, docs/cluster.md has the rest"
 
@@ -28,7 +29,7 @@ class RayCluster:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         try:
-            self.ray = importlib.import_module("ray")
+            self.ray = importlib.import_module(RAY)
         except ImportError as error:
             raise CanvasError(
                 f"--executor ray needs Ray: pip install 'canvas-kas[ray]' ({one_line(error)})"

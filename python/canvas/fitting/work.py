@@ -1,4 +1,4 @@
-"""Who does the jobs of a fit (workshop.py): children of this process, or other machines."""
+"""Where the jobs of a fit (workshop.py) are done: in children of this process, or elsewhere."""
 
 from __future__ import annotations
 

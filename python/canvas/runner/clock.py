@@ -11,6 +11,7 @@ to the end, so the first one of a budget may take the time that is kept for them
 
 from __future__ import annotations
 
+import math
 import time
 from statistics import median
 
@@ -32,6 +33,8 @@ class Clock:
         """When training, or that of `candidate`, must have ended so that finals, latency and table
         are ready in time.
         """
+        if math.isinf(self.run.deadline):
+            return math.inf
         if candidate is not None and self._is_first(candidate):
             return self.run.timing_moment()
         return self.run.timing_moment() - expected_seconds(self.run)
@@ -43,11 +46,15 @@ class Clock:
 
     def in_time(self, candidate: Candidate, rung: int) -> bool:
         """Whether its training to `rung` could end in time; a first one always gets its chance."""
+        if math.isinf(self.run.deadline):
+            return True
         seconds = self._seconds(rung, candidate.kind == "find")
         return time.monotonic() + seconds < self.last_moment(candidate)
 
     def time_for_new(self) -> bool:
         """Whether a new find could be trained to the end."""
+        if math.isinf(self.run.deadline):
+            return True
         return time.monotonic() + self._epoch(True) * self.epochs < self.last_moment()
 
     def _seconds(self, rung: int, find: bool) -> float:

@@ -136,6 +136,8 @@ def search(
         devices = devices_of(options, subject, cluster)
         if given.get("workers") is None:
             options["workers"] = default_workers(devices, cluster)
+        if cluster is not None and given.get("lag") is None:  # or few of them could work
+            options["lag"] = max(options["lag"], options["workers"])
         try:
             subject.read(
                 options, None if fresh else study_folder(out, storage, options) / stored.FOLDER

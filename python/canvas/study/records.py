@@ -33,9 +33,12 @@ class Study(Fitted):
         self.stopped = True
 
     def adopt(self, options: dict[str, Any], given: Mapping[str, Any]) -> None:
-        """Put into `options` what a study of an older format did before there was a choice, where
-        nothing is given, so that the same command continues with it.
+        """Put into `options` what a study did and the same command would not do now, where nothing
+        is given: of an older format what it did before there was a choice, and the lag, whose
+        default depends on the workers of a cluster.
         """
+        if given.get("lag") is None and "lag" in options:
+            options["lag"] = self.options().get("lag", options["lag"])
         if (self.fact("format") or VERSION) < 4:
             stored = self.options()
             for name in (*BEFORE_4, "lag", "prune"):
