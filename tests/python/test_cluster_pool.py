@@ -1,6 +1,7 @@
 """The pool of a cluster, on machines that follow a script: nodes that join, refuse, die, hang."""
 
 import random
+import time
 from collections import deque
 
 import pytest
@@ -184,7 +185,8 @@ def test_a_training_whose_host_dies_begins_again_unnoticed(at):
     assert any("is lost (the actor died), its training begins again" in line for line in lines)
 
 
-def test_a_verdict_that_comes_while_it_is_trained_again_is_for_its_own_epoch():
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_verdict_that_comes_while_it_is_trained_again_is_for_its_own_epoch(begun):
     """It is lost while the driver thinks about epoch 1; what it got for epoch 0 comes first."""
     cluster = Scripted(node("1", 1), says={0: [[BUILT, epoch(0), epoch(1), "dies"], WHOLE]})
     pool = pool_on(cluster)
@@ -198,8 +200,14 @@ def test_a_verdict_that_comes_while_it_is_trained_again_is_for_its_own_epoch():
     (seat,) = [seat for seat in pool.seats if seat.job == 0]
     seat.host.dead = True
     pool._lost(seat, "it was killed")
+    while begun and not any(seat.job == 0 for seat in pool.seats):
+        pool._look()
+        pool._take(0.0)
+        pool._begin_queued()
     pool.answer(0, False)
+    until = time.monotonic() + 5
     while pool.busy():
+        assert time.monotonic() < until
         heard += [message for _, message in pool.wait(0.01)]
     assert cluster.verdicts == [(0, True), (0, True), (0, False)]
     assert [m.get("number", m["event"]) for m in heard] == ["built", 0, 1, "stopped"]

@@ -223,6 +223,24 @@ def test_as_many_share_a_device_as_its_memory_holds(accelerators, peak, share):
     assert not lines or lines[0] == f"fake:0: {share} trainings at a time, {peak} bytes each"
 
 
+def test_a_verdict_that_comes_while_a_training_is_done_again_waits_for_its_place(accelerators):
+    """The device goes while the driver thinks about epoch 1."""
+    says = {0: [[epoch(0), epoch(1), failed(GONE)], [epoch(0), epoch(1), {"event": "stopped"}]]}
+    pool = Script(2, says)
+    executor = on(pool, "fake:0", "fake:1")
+    executor.start(0, {"kind": "accuracy"}, 10)
+    assert executor.wait(0) == [(0, epoch(0))]
+    executor.answer(0, True)
+    assert executor.wait(0) == [(0, epoch(1))]
+    pool.paused.clear()
+    assert executor.wait(0) == [] and executor.wait(0) == []
+    assert pool.begun == [(0, "fake:0"), (0, "fake:1")]
+    executor.answer(0, False)
+    for _ in range(3):
+        executor.wait(0)
+    assert pool.answers == [(0, True), (0, True), (0, False)] and not executor.busy()
+
+
 def test_out_of_memory_reduces_sharing_and_is_no_failure(accelerators):
     says = {
         0: [[BUILT, epoch(0, 300), epoch(1, 300), DONE]],
