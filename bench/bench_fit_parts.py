@@ -37,15 +37,16 @@ from canvas.data import Data
 from canvas.fitting.budget import parse_budget
 from canvas.fitting.candidates import SINGLE, Proposal, propose
 from canvas.fitting.divergence import imitation
-from canvas.fitting.fit_run import IMAGES, REFIT
+from canvas.fitting.fit_run import REFIT
 from canvas.fitting.forks import run_forked
 from canvas.fitting.item_table import Row, fill, fit_operator, kept_rows
 from canvas.fitting.menu import CONTROLS, SHARES, Operator, sizes_of
 from canvas.fitting.screen import Screened, screen, survivors
 from canvas.fitting.teacher import Fitted, Teacher
 from canvas.fitting.weight_files import fitted_from, from_bytes
-from canvas.fitting.workshop import RATE
+from canvas.fitting.workshop import IMAGES, RATE, VALIDATION
 from canvas.nn.layer_target import screening_layer
+from canvas.tasks.check_task import some_inputs
 from canvas.tasks.classification import CLASSIFICATION, accuracy
 from canvas.training.layer_data import MEMORY, LayerData
 from canvas.training.train import Training
@@ -208,9 +209,11 @@ def main() -> None:
     data = canvas.load_data(given.data)
     network = (given.model, given.width, given.teacher_epochs)
     file = Path(given.teacher or bench_teacher.place(data, *network))
-    teacher = Teacher(
-        trained(data, *network, file), "all", data.train[0], data.validation[0][:1024]
-    )
+    some = [
+        some_inputs(data, CLASSIFICATION, split, count, MEMORY)
+        for split, count in (("train", IMAGES), ("validation", VALIDATION))
+    ]
+    teacher = Teacher(trained(data, *network, file), "all", *some)
     seeds = []
     for seed in map(int, given.seeds.split(",")):
         seeds.append(Parts(teacher, data, seed, given).variants())

@@ -120,7 +120,7 @@ def _check_reachable(address: str) -> None:
         return
     host, _, port = place.rpartition(":")
     try:
-        socket.create_connection((host, int(port)), REACHABLE).close()
+        socket.create_connection((host.strip("[]"), int(port)), REACHABLE).close()
     except (OSError, ValueError) as error:
         raise CanvasError(
             f"nothing answers at '{address}' ({one_line(error)}): --executor ray=HOST:PORT takes "
