@@ -86,16 +86,21 @@ LOCAL = "local"  # the executor of one machine
 
 def read_executor(value: Any) -> str:
     """local, or ray with an address; raises ValueError with the expected form."""
-    place = r"(?:ray://)?(?:[\w.-]{1,253}|\[[0-9a-fA-F:]{2,39}\]):[0-9]{1,5}"
-    if not isinstance(value, str) or not re.fullmatch(rf"local|ray(?:={place})?", value):
+    place = r"(?:[\w.-]{1,253}|\[[0-9a-fA-F:]{2,39}\]):([0-9]{1,5})"
+    match = re.fullmatch(rf"local|ray(?:={place})?", value) if isinstance(value, str) else None
+    if match is None or not 0 < int(match[1] or 1) < 1 << 16:
         raise ValueError("local, ray or ray=HOST:PORT")
-    return value
+    return str(value)
+
+
+RESERVED = ("CPU", "GPU", "memory", "object_store_memory")  # resources of every node
 
 
 def read_label(value: Any) -> str:
-    if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z_][\w.-]{0,63}", value):
-        raise ValueError("the name of a resource, such as canvas_timing")
-    return value
+    text = value if isinstance(value, str) else ""
+    if not re.fullmatch(r"[A-Za-z_][\w.-]{0,63}", text) or text in RESERVED:
+        raise ValueError("the name of a resource of your own, such as canvas_timing")
+    return text
 
 
 def _switch(value: Any) -> bool:

@@ -31,6 +31,8 @@ TRIAL_COLUMNS = (
     "reason",
     "origin",
     "parents",
+    "metric",
+    "unit",
 )
 AUDIT = replace(
     BY_NAME["trials"],
@@ -149,6 +151,7 @@ def trial_rows(folder: Path) -> list[dict[str, Any]]:
 
     nothing = dict.fromkeys(TRIAL_COLUMNS[3:11]) | {"origin": "", "parents": ""}
     with Study.read(folder) as study:
+        nothing |= {"metric": study.metric.name, "unit": study.metric.unit}
         rows: list[dict[str, Any]] = [
             {
                 "candidate": row.name,
@@ -165,6 +168,8 @@ def trial_rows(folder: Path) -> list[dict[str, Any]]:
                 "reason": row.reason,
                 "origin": row.origin,
                 "parents": row.parents,
+                "metric": study.metric.name,
+                "unit": study.metric.unit,
                 "curve": study.curve(row.id),
                 "pack": row.pack,
                 "log": row.log,
@@ -188,6 +193,12 @@ def trial_rows(folder: Path) -> list[dict[str, Any]]:
         ]
 
 
+def name_of(rows: Sequence[dict[str, Any]]) -> str:
+    """What the column of the metric is called: `val_accuracy` is its name where rows are data."""
+    name = next((row["metric"] for row in rows), "accuracy")
+    return "val_accuracy" if name == "accuracy" else f"val {name}"
+
+
 def trial_table(rows: Sequence[dict[str, Any]]) -> str:
     from ..reporting.table import align, short, terminal_width
 
@@ -198,7 +209,7 @@ def trial_table(rows: Sequence[dict[str, Any]]) -> str:
         "candidate",
         "kernel",
         "status",
-        "val_accuracy",
+        name_of(rows),
         "macs",
         "params",
         "latency",

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+NOTHING_LOST = "what is done is kept, the same command goes on"
+
 
 class HostLost(Exception):
     """The host of a call, or its node, is gone."""

@@ -11,6 +11,7 @@ machine, or by hosts on nodes with a label of their own.
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
@@ -25,7 +26,7 @@ from ..files import at_once
 from ..workers.begun import ENDS, Begun
 from ..workers.on_devices import FULL, GONE
 from ..workers.pool import LOST_DATA, WAITING, Message, Pool
-from .cluster import Cluster, HostFailed, HostLost, Node
+from .cluster import NOTHING_LOST, Cluster, HostFailed, HostLost, Node
 from .host import POLL, sources
 from .job_files import contents_of, digest_of
 
@@ -34,12 +35,13 @@ PROGRAM = ("-m", "canvas.workers.worker")
 TIMED = ("compile", "latency", "layers", "seconds", "network_time")
 LOOK = 5.0  # seconds between two looks at the nodes
 JOINING = 60.0  # seconds that a driver waits for a node where there is none
+FIRST_JOB = 600.0  # seconds that it waits for the first job of one
+QUIET = 5.0  # seconds after which a line reports that
 SILENT = 60.0  # seconds after its POLL in which a host must answer
 READY_LIMIT = 600.0  # seconds of processor time of the first job of a node
 LOSSES = 3  # hosts that one job may lose
 PART = 32 << 20  # bytes of images in one call
 LEAST = 1e-3  # of a label that a host holds
-NOTHING_LOST = "what is done is kept, the same command goes on"
 
 
 @dataclass(eq=False)
@@ -50,6 +52,7 @@ class Seat:
     host: Any
     timing: bool = False
     gpus: str = ""  # as CUDA_VISIBLE_DEVICES names them
+    met: bool = False  # it runs
     ready: bool = False
     job: int | None = None
     ticket: Any = None
@@ -75,7 +78,8 @@ class ClusterPool:
 
     `images`: of the jobs, as their words have them; `ready`: words of the first job on each node;
     `device`: cpu, or cuda (or another kind that shares); `amp`: its 16 bits; `label`: the resource
-    of the nodes that time, "" for this machine; `say` gets lines.
+    of the nodes that time, "" for this machine; `say` gets lines; after `deadline`
+    (time.monotonic()) nothing waits for nodes.
     """
 
     compilers = 1  # networks that are compiled at a time before they are timed
@@ -92,10 +96,12 @@ class ClusterPool:
         label: str = "",
         per_gpu: int = 1,
         program: tuple[str, ...] = PROGRAM,
+        deadline: float = math.inf,
     ) -> None:
         self.cluster, self.images, self.first, self.say = cluster, images, ready, say
         self.most, self.device, self.amp = size, device, amp
         self.label, self.per_gpu, self.program = label, per_gpu, program
+        self.deadline = deadline
         self.places: dict[str, Place] = {}
         self.seats: list[Seat] = []
         self.jobs: dict[int, Begun] = {}
@@ -176,8 +182,7 @@ class ClusterPool:
         self._begin_queued()
         until = time.monotonic() + seconds
         while not self.messages:
-            nowhere = not any(seat.ready for seat in self.seats)
-            if nowhere and any(self._needs_node(job) for job in self.queue):
+            if not self._trains() and any(self._needs_node(job) for job in self.queue):
                 self._await_seat()
             left = max(0.0, until - time.monotonic())
             timed = self.timing is not None and bool(self.timing.busy())
@@ -255,34 +260,55 @@ class ClusterPool:
         return self.cluster.place(node, held, words)
 
     def _await_seat(self) -> None:
-        """Wait until a job can begin; raises CanvasError where no node can do it."""
-        until = time.monotonic() + JOINING
-        told = False
+        """Wait until a training can begin; raises CanvasError where no node can do it."""
+        began, told = time.monotonic(), False
         while self._idle() is None:
             self._look()
             self._take(0.5)
-            if time.monotonic() > until and not any(seat.ready for seat in self.seats):
+            waited = time.monotonic() - began
+            met = any(seat.met for seat in self.seats if not seat.timing)
+            late = waited > (FIRST_JOB if met else JOINING) or time.monotonic() > self.deadline
+            refused = all(
+                place.refused or not self._seats_of(place.node, False)
+                for place in self.places.values()
+            )
+            if not self._trains() and (late or (self.places and refused and not self._grows())):
                 self._nowhere()
-            if not told and not self.seats:
+            if not told and waited > QUIET:
                 self.say("waiting for nodes of the cluster")
                 told = True
-            if self.places and all(place.refused for place in self.places.values()):
-                self._nowhere()
+
+    def _grows(self) -> bool:
+        """Whether a node without a place for trainings may be followed by others."""
+        return not any(place.refused for place in self.places.values()) and not self.label
+
+    def _trains(self) -> bool:
+        """Whether there is a host for trainings."""
+        return any(seat.ready and not seat.timing for seat in self.seats)
 
     def _nowhere(self) -> None:
-        reasons = {place.refused: place.node.address for place in self.places.values()}
-        if any(reasons):
-            why = "; ".join(f"{address}: {why}" for why, address in reasons.items() if why)
-        elif self.device != "cpu":
-            why = f"none of {len(self.places)} nodes has a free GPU"
-        else:
-            why = f"none of {len(self.places)} nodes has a free core"
+        """Raise CanvasError with what is known of the nodes."""
+        reasons = {}
+        for place in self.places.values():
+            own = [seat for seat in self.seats if seat.node.id == place.node.id]
+            if place.refused:
+                reasons[place.refused] = place.node.address
+            elif self.label and place.node.resources.get(self.label):
+                why = f"it has the resource '{self.label}' and does nothing but time"
+                reasons[why] = place.node.address
+            elif any(seat.met for seat in own):
+                why = "its first job, which reads the data and builds the network, has not ended"
+                reasons[why] = place.node.address
+        free = "core" if self.device == "cpu" else "GPU"
+        why = "; ".join(f"{address}: {why}" for why, address in reasons.items())
+        why = why or f"none of {len(self.places)} nodes has a free {free}"
         raise CanvasError(f"no node of the cluster can do the work: {why}; {NOTHING_LOST}")
 
     # ---- a node that joins ----------------------------------------------------------------------
 
     def _met(self, seat: Seat, text: str) -> None:
         """A host has described itself."""
+        seat.met = True
         facts = json.loads(text)
         seat.gpus = facts["gpus"]
         place = self.places[seat.node.id]

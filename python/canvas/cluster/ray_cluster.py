@@ -6,20 +6,25 @@ import importlib
 import logging
 import os
 import socket
+import subprocess
+import sys
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..errors import CanvasError, one_line
-from .cluster import HostFailed, HostLost, Node
+from .cluster import NOTHING_LOST, HostFailed, HostLost, Node
 from .host import Host
 
 RAY = "ray"  # the package
 REACHABLE = 5.0  # seconds for a first connection
+CONNECTING = 40.0  # seconds for Ray's own
+HEADLESS = 15.0  # seconds without the head after which it is lost
 HOW = "`ray start --head` begins one on this machine, docs/cluster.md has the rest"
 
 
 class RayCluster:
-    """The cluster at `address` (host:port or ray://host:port), "" for the one that this machine
+    """The cluster at `address` (host:port of its head), "" for the one that this machine
     belongs to.
 
     Raises CanvasError where there is none, or Ray is not installed.
@@ -40,23 +45,41 @@ class RayCluster:
         self.own = not self.ray.is_initialized()
         if self.own:
             _check_reachable(address)
+            _check_answers(address)
             try:
                 self.ray.init(
                     address or "auto", log_to_driver=False, logging_level=logging.ERROR,
                     configure_logging=False,
                 )  # fmt: skip
             except Exception as error:  # Ray has no class of its own for what can go wrong here
-                where = f"at '{address}'" if address else "on this machine"
-                raise CanvasError(f"no Ray cluster {where}: {one_line(error)}; {HOW}") from None
+                raise _no_cluster(address, one_line(error)) from None
+        self.head = str(self.ray.get_runtime_context().gcs_address)
+        self.heard, self.lost = time.monotonic(), False
         self.hosts: list[Any] = []
         self.Host = self.ray.remote(Host)
 
     def nodes(self) -> list[Node]:
+        self._check_head()
         return [
             Node(node["NodeID"], node["NodeManagerAddress"], dict(node["Resources"]))
             for node in self.ray.nodes()
             if node["Alive"]
         ]
+
+    def _check_head(self) -> None:
+        """Raise CanvasError before Ray ends this process, which it does a minute after it has lost
+        the head.
+        """
+        try:
+            _connect(self.head)
+            self.heard = time.monotonic()
+        except OSError as error:
+            if time.monotonic() > self.heard + HEADLESS:
+                self.lost = True
+                raise CanvasError(
+                    f"the head of the Ray cluster at {self.head} does not answer any more "
+                    f"({one_line(error)}); {NOTHING_LOST}"
+                ) from None
 
     def place(
         self, node: Node, resources: Mapping[str, float], arguments: Mapping[str, Any]
@@ -98,6 +121,9 @@ class RayCluster:
         self.ray.kill(host)
 
     def close(self) -> None:
+        if self.lost:  # nobody hears: Ray waits for its head until it ends this process
+            self.hosts.clear()
+            return
         for host in list(self.hosts):
             self.end(host)
         if self.own:
@@ -115,14 +141,40 @@ def _last_line(error: BaseException) -> str:
 
 def _check_reachable(address: str) -> None:
     """Raise CanvasError at once where nothing listens, which Ray notices after half a minute."""
-    place = address.removeprefix("ray://")
-    if not place:
+    if not address:
         return
-    host, _, port = place.rpartition(":")
     try:
-        socket.create_connection((host.strip("[]"), int(port)), REACHABLE).close()
-    except (OSError, ValueError) as error:
+        _connect(address)
+    except OSError as error:
         raise CanvasError(
             f"nothing answers at '{address}' ({one_line(error)}): --executor ray=HOST:PORT takes "
             f"the address that `ray start --head` printed; {HOW}"
         ) from None
+
+
+def _connect(address: str) -> None:
+    host, _, port = address.rpartition(":")
+    socket.create_connection((host.strip("[]"), int(port)), REACHABLE).close()
+
+
+def _check_answers(address: str) -> None:
+    """Raise CanvasError where Ray does not connect, in a process of its own: to something that
+    listens and is no head of Ray it tries forever.
+    """
+    program = f"import ray, sys; ray.init({address or 'auto'!r}, logging_level='ERROR')"
+    words = [sys.executable, "-c", program]
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, timeout=CONNECTING)
+    except subprocess.TimeoutExpired:
+        why = f"nothing there has answered as a head of Ray within {CONNECTING:.0f} s"
+        raise _no_cluster(address, why) from None
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+        raise _no_cluster(address, lines[-1].partition(": ")[2] or lines[-1])
+
+
+def _no_cluster(address: str, why: str) -> CanvasError:
+    where = f"at '{address}'" if address else "on this machine"
+    if not address and os.environ.get("RAY_ADDRESS"):
+        where = f"at RAY_ADDRESS={os.environ['RAY_ADDRESS']}"
+    return CanvasError(f"no Ray cluster {where}: {why}; {HOW}")

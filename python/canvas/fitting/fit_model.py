@@ -102,6 +102,7 @@ def on_cluster(cluster: Cluster, run: FitRun) -> Iterator[Work]:
         label=options["timing_on"] or "",
         per_gpu=SHARING,
         program=PROGRAM,
+        deadline=run.until(1.0),
     ) as pool:
         yield OnCluster(pool, base, run.shop, file_of)
 

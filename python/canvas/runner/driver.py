@@ -253,6 +253,7 @@ def executor(
             amp=run.options["amp"],
             label=run.options["timing_on"] or "",
             per_gpu=SHARING,
+            deadline=run.deadline,
         )
     pool = _pool(run, subject, devices)
     if not devices[0].shared and run.options["amp"] == "no":
