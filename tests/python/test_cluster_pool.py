@@ -1,5 +1,6 @@
 """The pool of a cluster, on machines that follow a script: nodes that join, refuse, die, hang."""
 
+import math
 import random
 import time
 from collections import deque
@@ -8,6 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+import machines  # noqa: E402
 from machines import Scripted, node  # noqa: E402
 
 from canvas.cluster import cluster_pool  # noqa: E402
@@ -134,6 +136,31 @@ def test_a_cluster_without_a_free_core():
         pool_on(cluster)
     with pytest.raises(CanvasError, match="none of 1 nodes has a free GPU"):
         pool_on(Scripted(node("1")), device="cuda")
+
+
+@pytest.mark.parametrize("silent", [set(), {"1"}])
+def test_nodes_that_all_do_nothing_but_time(silent):
+    """Whether the node has answered as one that times or not."""
+    cluster = Scripted(node("1", 2, quiet=1))
+    cluster.silent = silent
+    began = time.monotonic()
+    with pytest.raises(CanvasError, match="it has the resource 'quiet' and does nothing but time"):
+        pool_on(cluster, label="quiet")
+    assert time.monotonic() - began < 3
+
+
+def test_a_first_job_that_does_not_end(monkeypatch):
+    """It has longer than a node has to come, but not longer than the search."""
+    cluster = Scripted(node("1"))
+    cluster.ready["1"] = {"event": "built"}
+    work = machines.ScriptedHost.work
+    monkeypatch.setattr(machines.ScriptedHost, "work", lambda self, *words: work(self, *words)[1:])
+    monkeypatch.setattr(cluster_pool, "FIRST_JOB", 1.0)
+    for limit, least in ((math.inf, 0.9), (0.5, 0.4)):
+        began = time.monotonic()
+        with pytest.raises(CanvasError, match="builds the network, has not ended; what is done"):
+            pool_on(cluster, deadline=began + limit)
+        assert least < time.monotonic() - began < least + 2
 
 
 def test_images_are_sent_once_to_a_node_that_lacks_them(tmp_path):

@@ -6,6 +6,7 @@ import random
 import re
 import shutil
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -127,6 +128,9 @@ def test_a_fit_on_a_cluster_is_that_of_one_machine(nets, threads, capsys):
         (["--executor", "dask"], "--executor takes local, ray or ray=HOST:PORT, not 'dask'"),
         (["--executor", "ray=;rm"], "--executor takes local, ray or ray=HOST:PORT"),
         (["--executor", "ray", "--timing-on", "a b"], "--timing-on takes the name of a resource"),
+        (["--executor", "ray=h:99999"], "--executor takes local, ray or ray=HOST:PORT"),
+        (["--executor", "ray", "--timing-on", "CPU"], "--timing-on takes the name of a resource"),
+        (["--executor", "ray", "--timing-on", "memory"], "a resource of your own, such as"),
         (["--timing-on", "quiet"], "--timing-on names nodes of a cluster: give --executor ray"),
         (["--executor", "ray", "--device", "cuda:0"], "a cluster hands out its GPUs itself"),
         (["--executor", "ray", "--device", "cuda"], "no node of the cluster has a GPU"),
@@ -168,7 +172,19 @@ def test_without_ray_or_a_cluster_there_is_one_message(nets, capsys, monkeypatch
     began = time.monotonic()
     assert main([*words, "ray=127.0.0.1:1"]) == 2
     assert "nothing answers at '127.0.0.1:1'" in capsys.readouterr().err
+    assert main([*words, "ray=[::1]:1"]) == 2
+    assert "nothing answers at '[::1]:1' (ConnectionRefused" in capsys.readouterr().err
     assert time.monotonic() - began < 10
+    # Something that listens and never answers.
+    monkeypatch.setattr(ray_cluster, "CONNECTING", 5.0)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        place = f"127.0.0.1:{server.getsockname()[1]}"
+        assert main([*words, f"ray={place}"]) == 2
+        told = capsys.readouterr().err
+        assert f"no Ray cluster at '{place}': nothing there has answered as a head" in told
+        monkeypatch.setenv("RAY_ADDRESS", place)
+        assert main([*words, "ray"]) == 2
+        assert f"no Ray cluster at RAY_ADDRESS={place}: nothing" in capsys.readouterr().err
 
 
 @pytest.fixture(scope="module")
@@ -288,3 +304,44 @@ def test_a_lag_follows_the_workers_of_a_cluster(nets, threads, monkeypatch):
         options = json.loads(database.execute("SELECT options FROM study").fetchone()[0])
     assert options["lag"] == options["workers"] == 9
     assert main([*words, "--trials", "2"]) in (0, 1)
+
+
+ONE_NODE = """
+import sys
+from ray.cluster_utils import Cluster
+words = {"num_cpus": 1, "include_dashboard": False, "object_store_memory": 80 << 20}
+cluster = Cluster(initialize_head=True, head_node_args={**words, "temp_dir": sys.argv[1]})
+(head,) = cluster.head_node.all_processes["gcs_server"]
+print(cluster.address, head.process.pid, flush=True)
+sys.stdin.read()
+cluster.shutdown()
+"""
+
+
+def test_a_cluster_whose_head_is_killed(nets):
+    """Ray would end the process a minute later, with its own message and exit code 1."""
+    pytest.importorskip("ray")
+    folder = tempfile.mkdtemp(prefix="r-", dir="/tmp")  # Ray's sockets need a short path
+    words = [sys.executable, "-c", ONE_NODE, folder]
+    search = [sys.executable, "-m", "canvas", "search", "--model", "resnet8", "--data",
+              "synthetic", "--width", "4", "--trials", "50", "--epochs", "2", "--finalists", "0",
+              "--pretests", "no", "--latency", "none", "--progress", "lines", "--out",
+              "o"]  # fmt: skip
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(words, env={**os.environ, "TMPDIR": folder}, **pipes) as cluster:
+        try:
+            address, head = cluster.stdout.readline().split()
+            driver = subprocess.Popen(
+                [*search, "--executor", f"ray={address}"], stderr=subprocess.PIPE, text=True
+            )
+            while "done" not in (told := driver.stderr.readline()):
+                assert told
+            os.kill(int(head), signal.SIGKILL)
+            _, told = driver.communicate(timeout=50)
+            assert driver.returncode == 2, told
+            last = told.strip().splitlines()[-1]
+            assert "the head of the Ray cluster" in last and "what is done is kept" in last
+        finally:
+            cluster.kill()
+    shutil.rmtree(folder, ignore_errors=True)
+    assert rows("o", "SELECT count(*), 0, 0 FROM candidate WHERE status = 'done'")

@@ -56,23 +56,26 @@ class RayCluster:
         self.head = str(self.ray.get_runtime_context().gcs_address)
         self.heard, self.lost = time.monotonic(), False
         self.hosts: list[Any] = []
+        self.known: list[Node] = []
         self.Host = self.ray.remote(Host)
 
     def nodes(self) -> list[Node]:
-        self._check_head()
-        return [
-            Node(node["NodeID"], node["NodeManagerAddress"], dict(node["Resources"]))
-            for node in self.ray.nodes()
-            if node["Alive"]
-        ]
+        if self._head_answers():  # or Ray would wait for it
+            self.known = [
+                Node(node["NodeID"], node["NodeManagerAddress"], dict(node["Resources"]))
+                for node in self.ray.nodes()
+                if node["Alive"]
+            ]
+        return self.known
 
-    def _check_head(self) -> None:
-        """Raise CanvasError before Ray ends this process, which it does a minute after it has lost
-        the head.
+    def _head_answers(self) -> bool:
+        """Raises CanvasError before Ray ends this process, which it does a minute after it has
+        lost the head.
         """
         try:
             _connect(self.head)
             self.heard = time.monotonic()
+            return True
         except OSError as error:
             if time.monotonic() > self.heard + HEADLESS:
                 self.lost = True
@@ -80,6 +83,7 @@ class RayCluster:
                     f"the head of the Ray cluster at {self.head} does not answer any more "
                     f"({one_line(error)}); {NOTHING_LOST}"
                 ) from None
+            return False
 
     def place(
         self, node: Node, resources: Mapping[str, float], arguments: Mapping[str, Any]
