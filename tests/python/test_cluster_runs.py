@@ -310,7 +310,7 @@ ONE_NODE = """
 import sys
 from ray.cluster_utils import Cluster
 words = {"num_cpus": 1, "include_dashboard": False, "object_store_memory": 80 << 20}
-cluster = Cluster(initialize_head=True, head_node_args={**words, "temp_dir": sys.argv[1]})
+cluster = Cluster(initialize_head=True, head_node_args=words)
 (head,) = cluster.head_node.all_processes["gcs_server"]
 print(cluster.address, head.process.pid, flush=True)
 sys.stdin.read()
@@ -322,7 +322,7 @@ def test_a_cluster_whose_head_is_killed(nets):
     """Ray would end the process a minute later, with its own message and exit code 1."""
     pytest.importorskip("ray")
     folder = tempfile.mkdtemp(prefix="r-", dir="/tmp")  # Ray's sockets need a short path
-    words = [sys.executable, "-c", ONE_NODE, folder]
+    words = [sys.executable, "-c", ONE_NODE]
     search = [sys.executable, "-m", "canvas", "search", "--model", "resnet8", "--data",
               "synthetic", "--width", "4", "--trials", "50", "--epochs", "2", "--finalists", "0",
               "--pretests", "no", "--latency", "none", "--progress", "lines", "--out",
