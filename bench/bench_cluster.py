@@ -12,6 +12,7 @@ busy if one first rung takes a GPU 18 seconds (200 an hour), four at a time on e
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 import time
 from functools import partial
@@ -70,9 +71,11 @@ def main() -> None:
     from ray.cluster_utils import Cluster
 
     recorder = harness.Recorder("cluster", given.record)
-    with tempfile.TemporaryDirectory(prefix="cb-") as folder:
+    # The paths of sockets below it must be short.
+    with tempfile.TemporaryDirectory(prefix="cb-", dir="/tmp") as folder:
+        os.environ["RAY_TMPDIR"] = folder
         words: dict[str, Any] = {"num_cpus": given.hosts, "object_store_memory": 100 << 20}
-        words |= {"include_dashboard": False, "temp_dir": folder}
+        words["include_dashboard"] = False
         cluster = Cluster(initialize_head=True, head_node_args=words)
         try:
             driver.ClusterPool = partial(ClusterPool, program=PROGRAM)  # type: ignore[misc]
