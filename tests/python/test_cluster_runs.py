@@ -25,6 +25,7 @@ from machines import Threads, node  # noqa: E402
 from canvas.cli import main  # noqa: E402
 from canvas.cluster import cluster_pool, connect, ray_cluster  # noqa: E402
 from canvas.cluster.cluster_pool import ClusterPool  # noqa: E402
+from canvas.fitting import work_on_cluster, workshop  # noqa: E402
 from canvas.workers.pool import WAITING  # noqa: E402
 
 PROGRAM = (str(Path(__file__).with_name("small_jobs.py")),)
@@ -103,7 +104,7 @@ def test_a_search_on_a_cluster_is_that_of_one_machine(nets, threads, capsys):
     assert "node 10.0.0.1: up to 1 trainings at a time" in told
 
 
-def test_a_fit_on_a_cluster_is_that_of_one_machine(nets, threads, capsys):
+def test_a_fit_on_a_cluster_is_that_of_one_machine(nets, threads, capsys, monkeypatch):
     words = ["fit", "--model", "nets_of_test:small", "--data", "nets_of_test:patterns",
              "--teacher-epochs", "8", "--draws", "4", "--epochs", "1", "--longer", "1",
              "--final-seeds", "2", "--policy", "spatial", "--budget", "macs=0.5x",
@@ -114,8 +115,17 @@ def test_a_fit_on_a_cluster_is_that_of_one_machine(nets, threads, capsys):
     columns = (CANDIDATES, FITS, SCREENED, FINALS)
     assert rows("here", *columns) == rows("there", *columns)
     capsys.readouterr()
-    # With a budget of latency every item is timed, on this machine.
+    # With a budget of latency every item, layer and network is timed where the label is.
+
+    def never(*words):
+        raise AssertionError("timed on this machine")
+
+    monkeypatch.setattr(Threads, "nodes", lambda self: [*self.there, node("3", 1, quiet=1)])
+    monkeypatch.setattr(work_on_cluster, "seconds_of", never)
+    monkeypatch.setattr(workshop, "native_code", never)
+    words += ["--draws", "0", "--final-seeds", "1", "--timing-on", "quiet"]
     assert main([*words, "--out", "timed", "--executor", "ray", "--progress", "lines"]) in (0, 1)
+    assert "3" in threads[-1].placed
     with sqlite3.connect("timed/study.db") as database:
         query = "SELECT count(*), count(native_seconds) FROM fit WHERE steps < 300"
         every, timed = database.execute(query).fetchone()

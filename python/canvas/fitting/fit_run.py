@@ -270,7 +270,7 @@ class FitRun:
                 "what pooling at strides costs alone, as the error of a dense operator behind it: "
                 + ", ".join(floors)
             )
-        return [*kept_rows(self.teacher, self.timed), *rows]
+        return [*kept_rows(self.teacher, self.timed, self.work.program_seconds), *rows]
 
     def _store(self, data: bytes) -> str:
         return weight_files.store(self.study.folder, data) if data else ""

@@ -100,12 +100,13 @@ def item(job: Job, tell: Tell, answers: Answers) -> None:
 
 
 def seconds(job: Job, tell: Tell, answers: Answers) -> None:
-    """The native seconds of an item, on a machine that times."""
+    """The native seconds of a pack, or of a program, on a machine that times."""
     from .. import _core
     from ..nn.layer_time import seconds_of
 
     try:
-        tell("done", seconds=seconds_of(_core.lower(job["pack"], 0, 1)), why="")
+        program = job.get("program") or _core.lower(job["pack"], 0, 1)
+        tell("done", seconds=seconds_of(program), why="")
     except (CanvasError, RuntimeError) as error:
         tell("done", seconds=math.inf, why=one_line(error))
 

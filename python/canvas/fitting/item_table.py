@@ -60,11 +60,15 @@ class Row:
         return Item(self.layer, self.name, self.loss, costs)
 
 
-def kept_rows(teacher: Teacher, timed: bool) -> list[Row]:
-    """A row for each layer as it stands: the loss of new statistics alone, its own costs."""
+def kept_rows(
+    teacher: Teacher, timed: bool, time_of: Callable[[str], float] = seconds_of
+) -> list[Row]:
+    """A row for each layer as it stands: the loss of new statistics alone, its own costs.
+    `time_of` gives the seconds of a program.
+    """
     rows = []
     for target in teacher.targets:
-        seconds = seconds_of(convolution(target.line().split()[1:], 1)) if timed else math.nan
+        seconds = time_of(convolution(target.line().split()[1:], 1)) if timed else math.nan
         rows.append(
             Row(None, target.name, 0, 0.0, teacher.floor, seconds, target.macs, target.params)
         )

@@ -11,6 +11,7 @@ from typing import Protocol, TypeVar
 from torch import nn
 
 from ..nn.latency import Latency
+from ..nn.layer_time import seconds_of
 from .forks import run_forked
 from .item_table import Outcome, lost
 from .menu import Sized
@@ -39,6 +40,9 @@ class Work(Protocol):
 
     def tunings(self, jobs: Sequence[Tuning], until: float) -> Done[Tuned]:
         """Workshop.tuned of each."""
+
+    def program_seconds(self, program: str) -> float:
+        """Native seconds of a program; raises CanvasError where it cannot be timed."""
 
     def time(self, network: nn.Module | None, items: Sequence[Sized]) -> Latency:
         """Workshop.time of a network that has these items; None for the teacher."""
@@ -83,6 +87,9 @@ class Forked:
             if time.monotonic() >= until:
                 return
             yield at, self.shop.tuned(job)
+
+    def program_seconds(self, program: str) -> float:
+        return seconds_of(program)
 
     def time(self, network: nn.Module | None, items: Sequence[Sized]) -> Latency:
         return self.shop.time(network)

@@ -23,6 +23,7 @@ from torch import nn
 from ..cluster.cluster_pool import ClusterPool
 from ..errors import CanvasError
 from ..nn.latency import Latency
+from ..nn.layer_time import seconds_of
 from ..workers.pool import Message
 from .item_table import Outcome, lost
 from .menu import Sized
@@ -119,6 +120,16 @@ class OnCluster:
             else:
                 hits = base64.b64decode(told.pop("hits"))
                 yield at, Tuned(**told, weights=data, hits=hits)
+
+    def program_seconds(self, program: str) -> float:
+        if not self.pool.label:
+            return seconds_of(program)
+        for _, told, _ in self._each([{"kind": "seconds", "program": program}], math.inf):
+            why = told["reason"] if told["event"] == "failed" else told["why"]
+            if why:
+                raise CanvasError(f"a layer cannot be timed: {why}")
+            return float(told["seconds"])
+        raise AssertionError("the pool answers every job")
 
     def time(self, network: nn.Module | None, items: Sequence[Sized]) -> Latency:
         if not self.pool.label:
