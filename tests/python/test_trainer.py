@@ -126,6 +126,7 @@ def test_the_test_split_is_scored_once(whole, tmp_path, monkeypatch):
         ({"batch_size": 8}, "--batch-size 8 instead of 16 now"),
         ({"rate": "0.2"}, "--rate 0.2 instead of 0.1 now"),
         ({"seed": 2}, "--seed 2 instead of 1 now"),
+        ({"amp": "bf16"}, "--amp bf16 instead of no now"),
         ({"policy": "spatial"}, "--policy spatial instead of paper now"),
         ({"data": images(offset=1.0)}, "other images now"),
         ({"what": "baseline"}, "baseline instead of Kernel_53fa05b27c95805b now"),
@@ -134,6 +135,23 @@ def test_the_test_split_is_scored_once(whole, tmp_path, monkeypatch):
 def test_another_training_is_not_resumed(whole, options, message):
     with pytest.raises(CanvasError, match=message):
         train(whole.folder, resume=True, **options)
+
+
+def test_trainings_and_scores_in_16_bits(whole, tmp_path, monkeypatch):
+    """Other weights than in float32, the same after a resume, scored in the same bits."""
+    kinds = []
+
+    def accuracy(network, batches):
+        kinds.append(network(next(iter(batches))[0]).dtype)
+        return 0.5
+
+    monkeypatch.setattr(trainer, "accuracy", accuracy)
+    train(tmp_path / "a", amp="bf16")
+    train(tmp_path / "b", amp="bf16")
+    assert weights(tmp_path / "a") == weights(tmp_path / "b") != weights(whole.folder)
+    assert kinds == [torch.bfloat16] * 2
+    with pytest.raises(CanvasError, match="cpu cannot train with --amp fp16: it takes"):
+        train(tmp_path / "c", amp="fp16")
 
 
 def test_a_training_is_not_overwritten(whole):

@@ -34,7 +34,7 @@ from torch import nn
 
 from ..arguments import FUNCTION, PATH, SWITCH, TEXT, checked
 from ..data import Data
-from ..devices import Device, device_error, resolve_one
+from ..devices import Device, autocast, check_amp, device_error, resolve_one
 from ..environment import versions
 from ..errors import CanvasError, one_line
 from ..files import open_lock, try_lock
@@ -127,6 +127,7 @@ def train_network(
     if re_solve:
         choice = _solved(choice, recipe_of(values, images.shape, images.classes))
     where = _device(device)
+    check_amp(where, values["amp"])
     folder = Path(out) if out is not None else default_folder(choice)
     say = say or _say_to_stderr
     with _reproducible(read_option(THREADS, threads), where.place), _locked(folder):
@@ -182,6 +183,7 @@ class Run:
             options["seed"],
             options["batch_size"],
             options["rate"],
+            amp=options["amp"],
         )
         self.history: list[dict[str, Any]] = []
         self.facts = {
@@ -311,7 +313,8 @@ class Run:
 
     def _score_test(self) -> float:
         try:
-            return accuracy(self.training.model, self.images.scoring("test"))
+            with autocast(self.training.place, self.options["amp"]):
+                return accuracy(self.training.model, self.images.scoring("test"))
         except NotFinite as error:
             raise CanvasError(f"no test accuracy, as {error} in '{self.folder / BEST}'") from None
 

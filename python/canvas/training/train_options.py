@@ -34,6 +34,7 @@ TRAIN_OPTIONS = (
     replace(BY_NAME["epochs"], default=30, help="passes over the training images"),
     BY_NAME["batch_size"],
     Option("rate", _rate, PEAK_RATE, True, "R", "peak of the learning rate"),
+    BY_NAME["amp"],
 )
 THREADS = replace(
     BY_NAME["workers"],
