@@ -140,7 +140,8 @@ FIT_OPTIONS = (
     ),
     replace(
         BY_NAME["workers"],
-        help="parallel fits and trainings, one thread each (default: 2, or 1 on a single core)",
+        help="parallel fits and trainings, one thread each (default: 2, or 1 on a single core; on "
+        "a cluster its cores, or 4 on each GPU)",
     ),
     replace(
         BY_NAME["pick"],

@@ -448,7 +448,7 @@ OPTIONS = (
         "L",
         "each decision uses the results of trials up to L before it only, so that the search is "
         "the same with any number of workers. At most L trainings run at a time (default: 6, or "
-        "the workers of a cluster)",
+        "the number of workers if that is more; a study keeps it)",
     ),
     Option("grace", whole_number(0, 10_000), 2, True, "N", "first epochs without any pruning"),
     Option(
@@ -537,7 +537,7 @@ OPTIONS = (
         False,
         "N",
         "parallel trainings, one thread each (default: 2, or 1 on a single core; with GPUs 4 on "
-        "each, but no more than there are cores)",
+        "each, but no more than there are cores; on a cluster its cores, or 4 on each GPU)",
     ),
     Option(
         "device",

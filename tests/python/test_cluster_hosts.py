@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 from pathlib import Path
 
 import pytest
@@ -126,9 +127,27 @@ def test_images_are_taken_and_checked(host, tmp_path):
     near.scratch.remove()
 
 
+def test_hosts_of_one_cache_do_not_disturb_each_other(host, tmp_path):
+    """Homes may be shared: each writes apart, the first one's images stay."""
+    folder = tmp_path / "images"
+    words = {"folder": str(folder), "seal": stored.store(load_data("synthetic"), folder)}
+    other = FarHost(PROGRAM, 1, str(host.cache))
+    other._incoming = lambda seal: host.cache / f"{seal}-other-1.part"
+    left = host.cache / f"{words['seal']}-{socket.gethostname()}-{2**22 + 1}.part"
+    left.mkdir(parents=True)
+    assert host.has_images(words) == other.has_images(words) == "lacks" and not left.exists()
+    for path in sorted(folder.iterdir()):
+        for one in (host, other):
+            one.take_images(words["seal"], path.name, 0, path.read_bytes())
+    assert host.has_images(words) == other.has_images(words) == ""
+    assert host.images["folder"] == str(host.cache / words["seal"])
+    other.pool.close()
+    other.scratch.remove()
+
+
 def test_a_name_that_leaves_the_cache_stays_in_it(host):
     host.take_images("seal", "../../outside.npy", 0, b"1")
-    assert (host.cache / "seal" / "outside.npy").exists()
+    assert [path.parent.parent for path in host.cache.rglob("outside.npy")] == [host.cache]
 
 
 def test_a_node_without_the_folder_of_the_files(host, tmp_path, monkeypatch):

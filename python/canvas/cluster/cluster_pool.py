@@ -111,6 +111,7 @@ class ClusterPool:
         self.messages: list[tuple[int, Message]] = []
         self.stored: dict[str, Any] = {}  # contents that calls may have as a word, by digest
         self.looked = 0.0
+        self.untimed = time.monotonic()  # since when no node times
         self.timing = None if label else Pool(1, 0, program)
         try:
             if label and not any(node.resources.get(label) for node in cluster.nodes()):
@@ -182,6 +183,7 @@ class ClusterPool:
         self._begin_queued()
         until = time.monotonic() + seconds
         while not self.messages:
+            self._check_timing()
             if not self._trains() and any(self._needs_node(job) for job in self.queue):
                 self._await_seat()
             left = max(0.0, until - time.monotonic())
@@ -278,6 +280,20 @@ class ClusterPool:
                 self.say("waiting for nodes of the cluster")
                 told = True
 
+    def _check_timing(self) -> None:
+        """Raise CanvasError where a job waits for a node that times and none has come back."""
+        there = any(seat.ready and seat.timing for seat in self.seats)
+        if not self.label or there or not any(self._is_timed(job) for job in self.queue):
+            self.untimed = time.monotonic()
+        elif time.monotonic() > self.untimed + JOINING:
+            raise CanvasError(
+                f"no node with the resource '{self.label}' is there any more, so that nothing can "
+                f"be timed; {NOTHING_LOST}"
+            )
+
+    def _is_timed(self, job: int) -> bool:
+        return self.jobs[job].words["kind"] in TIMED
+
     def _grows(self) -> bool:
         """Whether a node without a place for trainings may be followed by others."""
         return not any(place.refused for place in self.places.values()) and not self.label
@@ -317,7 +333,7 @@ class ClusterPool:
             return
         ours = {name: versions()[name] for name in ("canvas", "torch")}
         for name, version in ours.items():
-            if facts[name] != version:
+            if _public(facts[name]) != _public(version):
                 self._refuse(place, f"it has {name} {facts[name]}, this machine {version}")
                 return
         if facts["sources"] != sources():
@@ -400,7 +416,7 @@ class ClusterPool:
     def _begin_queued(self) -> None:
         """Begin what waits, each job where it belongs."""
         for job in list(self.queue):
-            timed = self.jobs[job].words["kind"] in TIMED
+            timed = self._is_timed(job)
             if self.timing is not None and timed:
                 if self.timing.has_room():
                     self.queue.remove(job)
@@ -411,7 +427,7 @@ class ClusterPool:
                 self._begin(seat, job)
 
     def _needs_node(self, job: int) -> bool:
-        return self.timing is None or self.jobs[job].words["kind"] not in TIMED
+        return not self._is_timed(job)
 
     def _told_words(self, job: int) -> Message:
         words = self.jobs[job].words
@@ -592,6 +608,11 @@ class ClusterPool:
             else:
                 assert then is not None
                 then(seat, value)
+
+
+def _public(version: str) -> str:
+    """A version without what it was built for: 2.13.0+cpu and 2.13.0+cu126 compute the same."""
+    return version.partition("+")[0]
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -24,6 +24,7 @@ from ..workers.scratch import clear_left, new_scratch
 from .job_files import WRITTEN, digest_of, paths_of, replaced
 
 POLL = 10.0  # seconds after which a call returns without a message
+PART = ".part"  # ends the name of a folder of images that is not complete
 LEAST_MEMORY = 2 << 30  # bytes of data that a child may take, at least
 
 Heard = list[tuple[str, dict[str, bytes]]]  # messages, each with files by the driver's paths
@@ -69,22 +70,31 @@ class Host:
         from ..data import stored
 
         own = self.cache / words["seal"]
-        for folder in (Path(words["folder"]), own):
+        for folder in (Path(words["folder"]), own, self._incoming(words["seal"])):
             try:
                 stored.check(folder, words["seal"])
             except CanvasError:
                 continue
+            if folder.suffix == PART:
+                folder = _kept(folder, own)
             files = stored.describe(folder)["files"]
             if files and not os.path.isdir(files["root"]):
                 return f"there is no folder '{files['root']}', where its images are files"
             self.images = {**words, "folder": str(folder)}
             return ""
-        shutil.rmtree(own, ignore_errors=True)  # damaged, or a copy that was broken off
+        shutil.rmtree(own, ignore_errors=True)  # damaged
+        for left in self.cache.glob(f"*-{socket.gethostname()}-*{PART}"):
+            if not Path("/proc", left.stem.rpartition("-")[2]).exists():
+                shutil.rmtree(left, ignore_errors=True)
         return "lacks"
+
+    def _incoming(self, seal: str) -> Path:
+        """Where images are written first: homes may be shared, and hosts of several nodes too."""
+        return self.cache / f"{seal}-{socket.gethostname()}-{os.getpid()}{PART}"
 
     def take_images(self, seal: str, name: str, start: int, data: bytes) -> None:
         """A part of a file of the images, from byte `start`."""
-        folder = self.cache / seal
+        folder = self._incoming(seal)
         folder.mkdir(parents=True, exist_ok=True)
         with open(folder / os.path.basename(name), "r+b" if start else "wb") as file:
             file.seek(start)
@@ -176,6 +186,15 @@ def sources() -> str:
         digest.update(path.relative_to(root).as_posix().encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()
+
+
+def _kept(incoming: Path, place: Path) -> Path:
+    """Where the images are that came: at their place, unless another host was faster."""
+    try:
+        incoming.rename(place)
+        return place
+    except OSError:
+        return incoming
 
 
 def _cache_folder() -> str:

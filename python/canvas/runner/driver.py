@@ -136,7 +136,7 @@ def search(
         devices = devices_of(options, subject, cluster)
         if given.get("workers") is None:
             options["workers"] = default_workers(devices, cluster)
-        if cluster is not None and given.get("lag") is None:  # or few of them could work
+        if given.get("lag") is None:  # or some workers would have nothing to do
             options["lag"] = max(options["lag"], options["workers"])
         try:
             subject.read(

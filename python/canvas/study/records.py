@@ -35,7 +35,7 @@ class Study(Fitted):
     def adopt(self, options: dict[str, Any], given: Mapping[str, Any]) -> None:
         """Put into `options` what a study did and the same command would not do now, where nothing
         is given: of an older format what it did before there was a choice, and the lag, whose
-        default depends on the workers of a cluster.
+        default depends on the number of workers.
         """
         if given.get("lag") is None and "lag" in options:
             options["lag"] = self.options().get("lag", options["lag"])
