@@ -6,7 +6,7 @@ The hosts are on this machine, and their workers do nothing: what counts is the 
 the driver's process.  `hand out` gives N jobs of one message to the hosts; `search` is what N
 trials of two epochs cost more than N / 4 in a search without tests and timing: kernels are drawn,
 every epoch is a row of the study, finds are written.  `busy` is how many GPUs such a driver keeps
-busy if one first rung takes a GPU 18 seconds (200 an hour), four at a time on each.
+busy if each finishes a training every 18 seconds (200 first rungs an hour).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from canvas.runner import driver
 from canvas.study import Study
 
 PROGRAM = (str(Path(__file__).with_name("instant_worker.py")),)
-RUNG = 18.0  # seconds of a GPU for a first rung: the goal is 200 an hour
+RUNG = 18.0  # seconds in which a GPU finishes one: 200 first rungs an hour
 
 
 def hand_out(address: str, jobs: int) -> tuple[float, float]:
@@ -91,7 +91,7 @@ def main() -> None:
     for case, used, seconds, count in (("hand out", *plain, given.jobs), ("search", *search)):
         each = used / count
         found = {"each": 1e3 * each, "rate": 1 / each, "wall": count / seconds}
-        found["busy"] = 1 / each * RUNG / 4
+        found["busy"] = 1 / each * RUNG
         units = {"each": "ms", "rate": "1/s", "wall": "1/s", "busy": "GPUs"}
         if given.json:
             print(json.dumps({"case": case, **found}))
