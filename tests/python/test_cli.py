@@ -208,8 +208,8 @@ def test_trials_lists_every_candidate(folder, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("candidate,kernel,status,val_accuracy,")
     assert lines[2].startswith("12,Kernel_0000000000000000,failed,,find,relu,1000,10,")
-    assert lines[2].endswith('"timeout: too slow, really",crossover,3 7')
-    assert lines[3] == "13,,duplicate,,draw,,,,,,,the same kernel as 12,,"
+    assert lines[2].endswith('"timeout: too slow, really",crossover,3 7,accuracy,points')
+    assert lines[3] == "13,,duplicate,,draw,,,,,,,the same kernel as 12,,,accuracy,points"
     assert main(["trials", str(folder), "-f", "json"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert [row["status"] for row in rows] == ["new", "failed", "duplicate"]

@@ -204,6 +204,8 @@ def four():
     from ray.cluster_utils import Cluster
 
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    # The paths of its sockets must be short.
+    folder = os.environ["RAY_TMPDIR"] = tempfile.mkdtemp(prefix="r-", dir="/tmp")
     small = {"num_cpus": 1, "object_store_memory": 80 << 20}
     made = Cluster(initialize_head=True, head_node_args={**small, "include_dashboard": False})
     nodes = [made.add_node(**small, resources={"quiet": 1} if n == 2 else {}) for n in range(3)]
@@ -221,7 +223,8 @@ def four():
     for one in nodes:
         made.remove_node(one)
     made.shutdown()
-    shutil.rmtree(Path(tempfile.gettempdir(), "ray"), ignore_errors=True)
+    del os.environ["RAY_TMPDIR"]
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def hosts_of_ray():
@@ -338,7 +341,7 @@ def test_a_cluster_whose_head_is_killed(nets):
               "--pretests", "no", "--latency", "none", "--progress", "lines", "--out",
               "o"]  # fmt: skip
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with subprocess.Popen(words, env={**os.environ, "TMPDIR": folder}, **pipes) as cluster:
+    with subprocess.Popen(words, env={**os.environ, "RAY_TMPDIR": folder}, **pipes) as cluster:
         try:
             address, head = cluster.stdout.readline().split()
             driver = subprocess.Popen(

@@ -16,7 +16,7 @@ from small_trained import Small, data, network  # noqa: E402, F401
 
 import canvas  # noqa: E402
 from canvas import _core  # noqa: E402
-from canvas.fitting import fit, fit_run, item_table, menu, screen, workshop  # noqa: E402
+from canvas.fitting import fit, fit_run, item_table, menu, screen, work, workshop  # noqa: E402
 from canvas.fitting.forks import run_forked  # noqa: E402
 from canvas.fitting.teacher import Teacher  # noqa: E402
 from canvas.nn.latency import Latency  # noqa: E402
@@ -194,6 +194,7 @@ def test_whole_networks_keep_to_a_budget_of_latency(network, data, short, monkey
         return {"native": Latency(1.0, 0.0, 1 / (share + overhead), "native", 0.0)}
 
     monkeypatch.setattr(item_table, "seconds_of", seconds_of)
+    monkeypatch.setattr(work, "seconds_of", seconds_of)
     monkeypatch.setattr(workshop, "measure", measured)
     monkeypatch.setattr(workshop, "native_code", lambda network, example: network)
     said = []

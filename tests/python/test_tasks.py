@@ -272,7 +272,7 @@ def test_an_own_task_with_named_inputs_and_several_outputs(tmp_path):
         network, data, task=OWN, **ASKED, latency="native", out=tmp_path, say=lambda _: None
     )
     assert re.search(
-        r"error [0-9.]+ K on the test examples, [0-9.]+ K (better|worse) than", str(result)
+        r"error [0-9.]+ K on the test examples, [0-9.e-]+ K (better|worse) than", str(result)
     )
     best = result.best()
     batch = data[2][0]

@@ -29,6 +29,7 @@ class TimingPool:
     """Answers every job at once: with figures, or with a failure."""
 
     size = 1
+    compilers = property(lambda self: self.size)
 
     def __init__(self, missing="", failure=""):
         self.missing, self.failure = missing, failure
