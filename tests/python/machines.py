@@ -195,8 +195,7 @@ class Threads:
             for child in list(host.pool.children):
                 child.process.kill()
             host.thread.join()
-            host.pool.close()
-            host.scratch.remove()
+            host.close()
 
     def close(self):
         for host in list(self.hosts):

@@ -24,8 +24,8 @@ LIMIT = 60.0
 def host(tmp_path):
     made = FarHost(PROGRAM, 2, str(tmp_path / "cache"))
     yield made
-    made.pool.close()
-    made.scratch.remove()
+    made.close()
+    assert not made.scratch.path.exists()
 
 
 def ended(host, heard):
@@ -115,16 +115,14 @@ def test_images_are_taken_and_checked(host, tmp_path):
     # What another host of the node has taken is there for this one; damage is noticed.
     other = FarHost(PROGRAM, 1, str(host.cache))
     assert other.has_images(words) == ""
-    other.pool.close()
-    other.scratch.remove()
+    other.close()
     labels = Path(here, "train_labels.npy")
     labels.write_bytes(labels.read_bytes()[:-8] + bytes(range(8)))
     assert host.has_images(words) == "lacks" and not Path(here).exists()
     # A host that sees the driver's folder needs no copy.
     near = Host(PROGRAM, 1, str(tmp_path / "none"))
     assert near.has_images(words) == "" and near.images["folder"] == str(folder)
-    near.pool.close()
-    near.scratch.remove()
+    near.close()
 
 
 def test_hosts_of_one_cache_do_not_disturb_each_other(host, tmp_path):
@@ -141,8 +139,7 @@ def test_hosts_of_one_cache_do_not_disturb_each_other(host, tmp_path):
             one.take_images(words["seal"], path.name, 0, path.read_bytes())
     assert host.has_images(words) == other.has_images(words) == ""
     assert host.images["folder"] == str(host.cache / words["seal"])
-    other.pool.close()
-    other.scratch.remove()
+    other.close()
 
 
 def test_a_name_that_leaves_the_cache_stays_in_it(host):

@@ -148,6 +148,11 @@ class Host:
             for message in messages
         ]
 
+    def close(self) -> None:
+        """End the child and remove what is here; a host that is killed leaves it to the next."""
+        self.pool.close()
+        self.scratch.remove()
+
     def _copies(self, known: dict[str, str]) -> dict[str, str]:
         """The path here for each path that the driver has in the words of a job."""
         copies = {path: str(self.scratch.path / f"file-{known[path]}") for path in known}

@@ -19,6 +19,7 @@ from .host import Host
 RAY = "ray"  # the package
 REACHABLE = 5.0  # seconds for a first connection
 CONNECTING = 40.0  # seconds for Ray's own
+CLOSING = 3.0  # seconds that hosts get to tidy up
 HEADLESS = 15.0  # seconds without the head after which it is lost
 HOW = "`ray start --head` begins one on this machine, docs/cluster.md has the rest"
 
@@ -128,6 +129,9 @@ class RayCluster:
         if self.lost:  # nobody hears: Ray waits for its head until it ends this process
             self.hosts.clear()
             return
+        closing = [host.close.remote() for host in self.hosts]
+        if closing:
+            self.ray.wait(closing, num_returns=len(closing), timeout=CLOSING)
         for host in list(self.hosts):
             self.end(host)
         if self.own:
