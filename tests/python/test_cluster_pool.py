@@ -476,6 +476,27 @@ def test_files_go_to_the_host_and_come_back(tmp_path):
     assert seat.host.taken[str(kept)] == b"changed"
 
 
+def test_a_verdict_for_a_job_that_has_failed_meanwhile():
+    """Its last host dies while the driver looks for room, before it hears of that."""
+    lives = [[BUILT, epoch(0), "dies"]] * LOSSES
+    cluster = Scripted(node("1", 1), node("2", 1), says={0: lives})
+    pool = pool_on(cluster)
+    pool.start(0, {"kind": "accuracy", "pack": None}, 10)
+    while not pool.wait(0.01):
+        pass
+    pool.wait(0)
+    while 0 in pool.jobs:
+        for seat in [seat for seat in pool.seats if seat.job == 0]:
+            pool._lost(seat, "it was killed")
+        pool._look()
+        pool._take(0.0)
+        pool._begin_queued()
+    pool.answer(0, True)
+    assert [message["kind"] for _, message in pool.messages if message["event"] == "failed"]
+    pool.stop(0)
+    assert pool.wait(0) == [] and not pool.losses and not pool.busy()
+
+
 def test_a_stopped_training_ends_with_its_host():
     cluster = Scripted(node("1", 2), says={0: [WHOLE], 1: [WHOLE]})
     pool = pool_on(cluster)

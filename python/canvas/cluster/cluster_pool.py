@@ -162,15 +162,19 @@ class ClusterPool:
         self._begin_queued()
 
     def answer(self, job: int, go: bool) -> None:
-        """Tell a job that waits for a verdict whether to go on."""
-        if self.jobs[job].answered(go):
+        """Tell a job that waits for a verdict whether to go on; one that has failed meanwhile does
+        not hear it.
+        """
+        known = self.jobs.get(job)
+        if known is not None and known.answered(go):
             for seat in self.seats:
                 if seat.job == job and seat.ticket is None:
                     self._ask(seat, self._heard, "go", job, go)
 
     def stop(self, job: int) -> float:
         """End a job at once, without a message."""
-        self.jobs.pop(job, None)
+        self._forget(job)
+        self.messages = [(other, message) for other, message in self.messages if other != job]
         if job in self.queue:
             self.queue.remove(job)
         for seat in [seat for seat in self.seats if seat.job == job]:

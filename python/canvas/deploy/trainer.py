@@ -114,10 +114,9 @@ def train_network(
     be a `canvas.data.Data`; missing ones are those of the study.  `out`: the folder of the
     training (default: train-NAME beside the study's finds, else in canvas-runs/).  `resume`
     continues after the last complete epoch; without it, a folder that holds a training is
-    rejected. `device`: auto, cpu, cuda or
-    cuda:N.  `re_solve` chooses the kernel's sizes anew for the
-    images of this training and the same share of MACs; without it they are those of the pack, for
-    images of any size where no weight spans the image.  `say` receives one line per epoch
+    rejected. `device`: auto, cpu, cuda or cuda:N.  `re_solve` chooses the kernel's sizes anew for
+    the images of this training and the same share of MACs; without it they are those of the pack,
+    for images of any size where no weight spans the image.  `say` receives one line per epoch
     (default: standard error).
 
     Raises CanvasError for bad input or a failed training, and KeyboardInterrupt on Ctrl-C;
