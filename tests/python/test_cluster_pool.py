@@ -231,10 +231,10 @@ def test_a_verdict_that_comes_while_it_is_trained_again_is_for_its_own_epoch(beg
             heard.append(message)
             if message == epoch(0):
                 pool.answer(job, True)
-    (seat,) = [seat for seat in pool.seats if seat.job == 0]
-    seat.host.dead = True
-    pool._lost(seat, "it was killed")
-    while begun and not any(seat.job == 0 for seat in pool.seats):
+    (slot,) = [slot for slot in pool.slots if slot.job == 0]
+    slot.host.dead = True
+    pool._lost(slot, "it was killed")
+    while begun and not any(slot.job == 0 for slot in pool.slots):
         pool._look()
         pool._take(0.0)
         pool._begin_queued()
@@ -467,13 +467,13 @@ def test_files_go_to_the_host_and_come_back(tmp_path):
     pool = pool_on(cluster)
     words = {"kept": str(kept), "layer": str(layer)}
     drive(pool, [0], words=words)
-    (seat,) = pool.seats
-    assert kept.read_bytes() == b"left off" and seat.host.taken == {str(layer): b"recorded"}
-    seat.host.taken.clear()
-    seat.host.taken[str(layer)] = b"recorded"
+    (slot,) = pool.slots
+    assert kept.read_bytes() == b"left off" and slot.host.taken == {str(layer): b"recorded"}
+    slot.host.taken.clear()
+    slot.host.taken[str(layer)] = b"recorded"
     kept.write_bytes(b"changed")
     drive(pool, [1], words=words)
-    assert seat.host.taken[str(kept)] == b"changed"
+    assert slot.host.taken[str(kept)] == b"changed"
 
 
 def test_a_verdict_for_a_job_that_has_failed_meanwhile():
@@ -486,8 +486,8 @@ def test_a_verdict_for_a_job_that_has_failed_meanwhile():
         pass
     pool.wait(0)
     while 0 in pool.jobs:
-        for seat in [seat for seat in pool.seats if seat.job == 0]:
-            pool._lost(seat, "it was killed")
+        for slot in [slot for slot in pool.slots if slot.job == 0]:
+            pool._lost(slot, "it was killed")
         pool._look()
         pool._take(0.0)
         pool._begin_queued()

@@ -1,6 +1,6 @@
 """The driver's side of a cluster: an executor (workers/pool.py) whose children are on its nodes.
 
-    node joins -> one host, the scout: versions, images, a first job -> accepted: the other hosts
+    node joins -> one host: versions, images, a first job -> accepted: the other hosts
 
 A training whose host is lost begins again on another one, and so does one that failed in a way
 that may be the node's fault; no message is passed on twice.  A node that cannot do the work is
@@ -45,8 +45,8 @@ LEAST = 1e-3  # of a label that a host holds
 
 
 @dataclass(eq=False)
-class Seat:
-    """A place for one job: a host, the call to it that is under way, and who hears the answer."""
+class Slot:
+    """A host for one job, the call to it that is under way, and who hears the answer."""
 
     node: Node
     host: Any
@@ -56,20 +56,20 @@ class Seat:
     ready: bool = False
     job: int | None = None
     ticket: Any = None
-    then: Callable[[Seat, Any], None] | None = None
+    then: Callable[[Slot, Any], None] | None = None
     asked: float = 0.0  # when, as of time.monotonic()
     has: dict[str, str] = field(default_factory=dict)  # digests of its copies, by path
     shipped: bool = False  # images were sent
 
 
 @dataclass
-class Place:
+class NodeState:
     """A node and what is known of it."""
 
     node: Node
     accepted: bool = False
     refused: str = ""
-    most: int | None = None  # seats that it may have, after a GPU had too little memory or went
+    most: int | None = None  # slots that it may have, after a GPU had too little memory or went
 
 
 class ClusterPool:
@@ -102,10 +102,10 @@ class ClusterPool:
         self.most, self.device, self.amp = size, device, amp
         self.label, self.per_gpu, self.program = label, per_gpu, program
         self.deadline = deadline
-        self.places: dict[str, Place] = {}
-        self.seats: list[Seat] = []
+        self.nodes: dict[str, NodeState] = {}
+        self.slots: list[Slot] = []
         self.jobs: dict[int, Begun] = {}
-        self.queue: deque[int] = deque()  # jobs that wait for a seat
+        self.queue: deque[int] = deque()  # jobs that wait for a slot
         self.avoid: dict[int, str] = {}  # the node on which a job failed
         self.losses: dict[int, int] = {}
         self.messages: list[tuple[int, Message]] = []
@@ -120,7 +120,7 @@ class ClusterPool:
                     f"timed: start one with --resources='{{\"{label}\": 1}}', or leave "
                     "--timing-on out to time on this machine"
                 )
-            self._await_seat()
+            self._await_slot()
         except BaseException:
             self.close()
             raise
@@ -134,20 +134,20 @@ class ClusterPool:
     @property
     def size(self) -> int:
         """Trainings that can run now."""
-        return max(1, sum(seat.ready and not seat.timing for seat in self.seats))
+        return max(1, sum(slot.ready and not slot.timing for slot in self.slots))
 
     # ---- as an executor -------------------------------------------------------------------------
 
     def busy(self) -> list[int]:
-        """The jobs that are under way, also those that wait for a seat."""
+        """The jobs that are under way, also those that wait for a slot."""
         here = self.timing.busy() if self.timing else []
-        return [*here, *(seat.job for seat in self.seats if seat.job is not None), *self.queue]
+        return [*here, *(slot.job for slot in self.slots if slot.job is not None), *self.queue]
 
     def has_room(self) -> bool:
         if self.queue:
             return False
         if self._idle() is None and not self.busy():
-            self._await_seat()
+            self._await_slot()
         return self._idle() is not None
 
     def start(self, job: int, words: Message, limit: float, preferred: Any = None) -> None:
@@ -167,9 +167,9 @@ class ClusterPool:
         """
         known = self.jobs.get(job)
         if known is not None and known.answered(go):
-            for seat in self.seats:
-                if seat.job == job and seat.ticket is None:
-                    self._ask(seat, self._heard, "go", job, go)
+            for slot in self.slots:
+                if slot.job == job and slot.ticket is None:
+                    self._ask(slot, self._heard, "go", job, go)
 
     def stop(self, job: int) -> float:
         """End a job at once, without a message."""
@@ -177,8 +177,8 @@ class ClusterPool:
         self.messages = [(other, message) for other, message in self.messages if other != job]
         if job in self.queue:
             self.queue.remove(job)
-        for seat in [seat for seat in self.seats if seat.job == job]:
-            self._remove(seat)
+        for slot in [slot for slot in self.slots if slot.job == job]:
+            self._remove(slot)
         return self.timing.stop(job) if self.timing else 0.0
 
     def wait(self, seconds: float) -> list[tuple[int, Message]]:
@@ -189,11 +189,11 @@ class ClusterPool:
         while not self.messages:
             self._check_timing()
             if not self._trains() and any(self._needs_node(job) for job in self.queue):
-                self._await_seat()
+                self._await_slot()
             left = max(0.0, until - time.monotonic())
             timed = self.timing is not None and bool(self.timing.busy())
             if timed and self.timing is not None:
-                waits = any(seat.ticket for seat in self.seats)
+                waits = any(slot.ticket for slot in self.slots)
                 self._hear_timing(self.timing.wait(min(left, 0.1) if waits else left))
             self._take(0.0 if timed else left)
             self._begin_queued()
@@ -206,46 +206,46 @@ class ClusterPool:
         """End all jobs and leave the cluster."""
         if self.timing is not None:
             self.timing.close()
-        self.seats.clear()
+        self.slots.clear()
         self.cluster.close()
 
     # ---- nodes ----------------------------------------------------------------------------------
 
     def _look(self) -> None:
-        """See which nodes are there, and make seats on them; at most every LOOK seconds."""
+        """See which nodes are there, and make slots on them; at most every LOOK seconds."""
         if time.monotonic() < self.looked + LOOK:
             return
         there = {node.id: node for node in self.cluster.nodes()}
         self.looked = time.monotonic()
         for node in there.values():
-            place = self.places.setdefault(node.id, Place(node))
-            if not place.refused:
-                self._seat(place)
-        for seat in list(self.seats):
-            if seat.node.id not in there:
-                self._lost(seat, "its node has left the cluster")
-            elif seat.ready and seat.ticket and time.monotonic() > seat.asked + POLL + SILENT:
-                self._lost(seat, f"it did not answer for {POLL + SILENT:.0f} s")
+            state = self.nodes.setdefault(node.id, NodeState(node))
+            if not state.refused:
+                self._make_slots(state)
+        for slot in list(self.slots):
+            if slot.node.id not in there:
+                self._lost(slot, "its node has left the cluster")
+            elif slot.ready and slot.ticket and time.monotonic() > slot.asked + POLL + SILENT:
+                self._lost(slot, f"it did not answer for {POLL + SILENT:.0f} s")
 
-    def _seat(self, place: Place) -> None:
-        """Make the seats that a node lacks: one first, all once that was accepted."""
-        own = [seat for seat in self.seats if seat.node.id == place.node.id]
+    def _make_slots(self, state: NodeState) -> None:
+        """Make the slots that a node lacks: one first, all once that was accepted."""
+        own = [slot for slot in self.slots if slot.node.id == state.node.id]
         for timing in (False, True):
-            wanted = self._seats_of(place.node, timing)
-            if not place.accepted:
+            wanted = self._slots_of(state.node, timing)
+            if not state.accepted:
                 wanted = min(wanted, 0 if own else 1)
-            for _ in range(wanted - sum(seat.timing == timing for seat in own)):
-                count = sum(not seat.timing for seat in self.seats)
+            for _ in range(wanted - sum(slot.timing == timing for slot in own)):
+                count = sum(not slot.timing for slot in self.slots)
                 if not timing and self.most and count >= self.most:
                     break
-                if place.most is not None and len(own) >= place.most:
+                if state.most is not None and len(own) >= state.most:
                     break
-                seat = Seat(place.node, self._host(place.node, timing), timing)
-                self.seats.append(seat)
-                own.append(seat)
-                self._ask(seat, self._met, "hello")
+                slot = Slot(state.node, self._host(state.node, timing), timing)
+                self.slots.append(slot)
+                own.append(slot)
+                self._ask(slot, self._met, "hello")
 
-    def _seats_of(self, node: Node, timing: bool) -> int:
+    def _slots_of(self, node: Node, timing: bool) -> int:
         resources = node.resources
         if self.label and bool(resources.get(self.label)) != timing:
             return 0  # a node that times does nothing else
@@ -261,24 +261,24 @@ class ClusterPool:
             held[self.label] = LEAST
         elif self.device != "cpu":
             held["GPU"] = 1 / self.per_gpu
-        beside = 0 if self.device == "cuda" else max(1, self._seats_of(node, timing))
+        beside = 0 if self.device == "cuda" else max(1, self._slots_of(node, timing))
         words = {"program": self.program, "beside": beside}
         return self.cluster.place(node, held, words)
 
-    def _await_seat(self) -> None:
+    def _await_slot(self) -> None:
         """Wait until a training can begin; raises CanvasError where no node can do it."""
         began, told = time.monotonic(), False
         while self._idle() is None:
             self._look()
             self._take(0.5)
             waited = time.monotonic() - began
-            met = any(seat.met for seat in self.seats if not seat.timing)
+            met = any(slot.met for slot in self.slots if not slot.timing)
             late = waited > (FIRST_JOB if met else JOINING) or time.monotonic() > self.deadline
             refused = all(
-                place.refused or not self._seats_of(place.node, False)
-                for place in self.places.values()
+                state.refused or not self._slots_of(state.node, False)
+                for state in self.nodes.values()
             )
-            if not self._trains() and (late or (self.places and refused and not self._grows())):
+            if not self._trains() and (late or (self.nodes and refused and not self._grows())):
                 self._nowhere()
             if not told and waited > QUIET:
                 self.say("waiting for nodes of the cluster")
@@ -286,7 +286,7 @@ class ClusterPool:
 
     def _check_timing(self) -> None:
         """Raise CanvasError where a job waits for a node that times and none has come back."""
-        there = any(seat.ready and seat.timing for seat in self.seats)
+        there = any(slot.ready and slot.timing for slot in self.slots)
         if not self.label or there or not any(self._is_timed(job) for job in self.queue):
             self.untimed = time.monotonic()
         elif time.monotonic() > self.untimed + JOINING:
@@ -299,65 +299,65 @@ class ClusterPool:
         return self.jobs[job].words["kind"] in TIMED
 
     def _grows(self) -> bool:
-        """Whether a node without a place for trainings may be followed by others."""
-        return not any(place.refused for place in self.places.values()) and not self.label
+        """Whether a node without a slot for trainings may be followed by others."""
+        return not any(state.refused for state in self.nodes.values()) and not self.label
 
     def _trains(self) -> bool:
         """Whether there is a host for trainings."""
-        return any(seat.ready and not seat.timing for seat in self.seats)
+        return any(slot.ready and not slot.timing for slot in self.slots)
 
     def _nowhere(self) -> None:
         """Raise CanvasError with what is known of the nodes."""
         reasons = {}
-        for place in self.places.values():
-            own = [seat for seat in self.seats if seat.node.id == place.node.id]
-            if place.refused:
-                reasons[place.refused] = place.node.address
-            elif self.label and place.node.resources.get(self.label):
+        for state in self.nodes.values():
+            own = [slot for slot in self.slots if slot.node.id == state.node.id]
+            if state.refused:
+                reasons[state.refused] = state.node.address
+            elif self.label and state.node.resources.get(self.label):
                 why = f"it has the resource '{self.label}' and does nothing but time"
-                reasons[why] = place.node.address
-            elif any(seat.met for seat in own):
+                reasons[why] = state.node.address
+            elif any(slot.met for slot in own):
                 why = "its first job, which reads the data and builds the network, has not ended"
-                reasons[why] = place.node.address
+                reasons[why] = state.node.address
         free = "core" if self.device == "cpu" else "GPU"
         why = "; ".join(f"{address}: {why}" for why, address in reasons.items())
-        why = why or f"none of {len(self.places)} nodes has a free {free}"
+        why = why or f"none of {len(self.nodes)} nodes has a free {free}"
         raise CanvasError(f"no node of the cluster can do the work: {why}; {NOTHING_LOST}")
 
     # ---- a node that joins ----------------------------------------------------------------------
 
-    def _met(self, seat: Seat, text: str) -> None:
+    def _met(self, slot: Slot, text: str) -> None:
         """A host has described itself."""
-        seat.met = True
+        slot.met = True
         facts = json.loads(text)
-        seat.gpus = facts["gpus"]
-        place = self.places[seat.node.id]
-        if place.accepted:
-            seat.ready = True
+        slot.gpus = facts["gpus"]
+        state = self.nodes[slot.node.id]
+        if state.accepted:
+            slot.ready = True
             return
         ours = {name: versions()[name] for name in ("canvas", "torch")}
         for name, version in ours.items():
             if _public(facts[name]) != _public(version):
-                self._refuse(place, f"it has {name} {facts[name]}, this machine {version}")
+                self._refuse(state, f"it has {name} {facts[name]}, this machine {version}")
                 return
         if facts["sources"] != sources():
-            self._refuse(place, "its canvas has other files than that of this machine")
+            self._refuse(state, "its canvas has other files than that of this machine")
         elif "folder" in self.images:
-            self._ask(seat, self._has_images, "has_images", dict(self.images))
+            self._ask(slot, self._has_images, "has_images", dict(self.images))
         else:
-            self._try(seat)
+            self._try(slot)
 
-    def _has_images(self, seat: Seat, why: str) -> None:
+    def _has_images(self, slot: Slot, why: str) -> None:
         if not why:
-            self._try(seat)
-        elif why == "lacks" and not seat.shipped:
-            seat.shipped = True
+            self._try(slot)
+        elif why == "lacks" and not slot.shipped:
+            slot.shipped = True
             for name, start, data in self._parts():
-                self.cluster.call(seat.host, "take_images", self.images["seal"], name, start, data)
-            self._ask(seat, self._has_images, "has_images", dict(self.images))
+                self.cluster.call(slot.host, "take_images", self.images["seal"], name, start, data)
+            self._ask(slot, self._has_images, "has_images", dict(self.images))
         else:
             why = "the images that it was sent are damaged" if why == "lacks" else why
-            self._refuse(self.places[seat.node.id], why)
+            self._refuse(self.nodes[slot.node.id], why)
 
     def _parts(self) -> Iterable[tuple[str, int, Any]]:
         """The files of the stored images in parts that all nodes share."""
@@ -378,42 +378,42 @@ class ClusterPool:
             self.stored[digest] = self.cluster.store(data)
         return self.stored[digest]
 
-    def _try(self, seat: Seat) -> None:
+    def _try(self, slot: Slot) -> None:
         """A first job, which shows whether trainings can run on the node."""
-        words = {**self.first, "kind": "ready", **self._place_words(seat)}
-        copies = self._copied(seat, words)
-        self._ask(seat, self._tried, "work", 0, json.dumps(words), READY_LIMIT, copies)
+        words = {**self.first, "kind": "ready", **self._device_words(slot)}
+        copies = self._copied(slot, words)
+        self._ask(slot, self._tried, "work", 0, json.dumps(words), READY_LIMIT, copies)
 
-    def _tried(self, seat: Seat, heard: list[tuple[str, Any]]) -> None:
+    def _tried(self, slot: Slot, heard: list[tuple[str, Any]]) -> None:
         for text, _ in heard:
             message = json.loads(text)
-            place = self.places[seat.node.id]
+            state = self.nodes[slot.node.id]
             if message["event"] == "failed":
-                self._refuse(place, str(message["reason"]))
+                self._refuse(state, str(message["reason"]))
             else:
-                place.accepted = seat.ready = True
-                count = self._seats_of(place.node, seat.timing)
-                what = "times networks" if seat.timing else f"up to {count} trainings at a time"
-                self.say(f"node {place.node.address}: {what}")
-                self._seat(place)
+                state.accepted = slot.ready = True
+                count = self._slots_of(state.node, slot.timing)
+                what = "times networks" if slot.timing else f"up to {count} trainings at a time"
+                self.say(f"node {state.node.address}: {what}")
+                self._make_slots(state)
             return
-        self._ask(seat, self._tried, "more")
+        self._ask(slot, self._tried, "more")
 
-    def _refuse(self, place: Place, why: str) -> None:
+    def _refuse(self, state: NodeState, why: str) -> None:
         """Leave a node alone from now on."""
-        if not place.refused:
-            place.refused = why
-            self.say(f"node {place.node.address} is not used: {why}")
-        for seat in [seat for seat in self.seats if seat.node.id == place.node.id]:
-            self._again(seat)
-            self._remove(seat)
+        if not state.refused:
+            state.refused = why
+            self.say(f"node {state.node.address} is not used: {why}")
+        for slot in [slot for slot in self.slots if slot.node.id == state.node.id]:
+            self._again(slot)
+            self._remove(slot)
 
     # ---- jobs -----------------------------------------------------------------------------------
 
-    def _idle(self, timing: bool = False, avoid: str = "") -> Seat | None:
-        free = [s for s in self.seats if s.ready and s.job is None and s.timing == timing]
-        others = [seat for seat in free if seat.node.id != avoid]
-        if avoid and not others and len({s.node.id for s in self.seats if s.ready}) > 1:
+    def _idle(self, timing: bool = False, avoid: str = "") -> Slot | None:
+        free = [s for s in self.slots if s.ready and s.job is None and s.timing == timing]
+        others = [slot for slot in free if slot.node.id != avoid]
+        if avoid and not others and len({s.node.id for s in self.slots if s.ready}) > 1:
             return None  # another node will be free
         return next(iter(others or free), None)
 
@@ -426,9 +426,9 @@ class ClusterPool:
                     self.queue.remove(job)
                     self.jobs[job].begin("")
                     self.timing.start(job, self._told_words(job), self.jobs[job].limit)
-            elif (seat := self._idle(timed, self.avoid.get(job, ""))) is not None:
+            elif (slot := self._idle(timed, self.avoid.get(job, ""))) is not None:
                 self.queue.remove(job)
-                self._begin(seat, job)
+                self._begin(slot, job)
 
     def _needs_node(self, job: int) -> bool:
         return not self._is_timed(job)
@@ -437,58 +437,58 @@ class ClusterPool:
         words = self.jobs[job].words
         return {name: value for name, value in words.items() if name != "training"}
 
-    def _begin(self, seat: Seat, job: int) -> None:
+    def _begin(self, slot: Slot, job: int) -> None:
         known = self.jobs[job]
-        known.begin(seat.node.id)
-        seat.job = job
-        words = {**self._told_words(job), **self._place_words(seat)}
-        copies = self._copied(seat, words)
-        self._ask(seat, self._heard, "work", job, json.dumps(words), known.limit, copies)
+        known.begin(slot.node.id)
+        slot.job = job
+        words = {**self._told_words(job), **self._device_words(slot)}
+        copies = self._copied(slot, words)
+        self._ask(slot, self._heard, "work", job, json.dumps(words), known.limit, copies)
 
-    def _copied(self, seat: Seat, words: Message) -> dict[str, str]:
+    def _copied(self, slot: Slot, words: Message) -> dict[str, str]:
         """The digests, by path, of the files that a job may read, which its host has now."""
         digests = {}
         for path, data in contents_of(words).items():
             digests[path] = digest = digest_of(data)
-            if seat.has.get(path) != digest:
-                self.cluster.call(seat.host, "take_file", path, digest, self._stored(data))
-                seat.has[path] = digest
+            if slot.has.get(path) != digest:
+                self.cluster.call(slot.host, "take_file", path, digest, self._stored(data))
+                slot.has[path] = digest
         return digests
 
-    def _place_words(self, seat: Seat) -> Message:
-        """Where a job of this seat runs: a host sees its own GPU alone."""
-        if seat.timing or self.device == "cpu":
+    def _device_words(self, slot: Slot) -> Message:
+        """Where a job of this slot runs: a host sees its own GPU alone."""
+        if slot.timing or self.device == "cpu":
             return {"device": "cpu", "amp": self.amp}
         return {"device": f"{self.device}:0", "amp": self.amp}
 
-    def _heard(self, seat: Seat, heard: list[tuple[str, dict[str, bytes]]]) -> None:
+    def _heard(self, slot: Slot, heard: list[tuple[str, dict[str, bytes]]]) -> None:
         """Messages of the job of a host have come."""
-        job = seat.job
+        job = slot.job
         assert job is not None
         waits = False
         for text, files in heard:
             message = json.loads(text)
             known = self.jobs[job]
-            if message["event"] == "failed" and self._node_failed(seat, job, message):
+            if message["event"] == "failed" and self._node_failed(slot, job, message):
                 return
             for path, data in files.items():
-                seat.has[path] = digest_of(data)
+                slot.has[path] = digest_of(data)
                 _write(Path(path), data)
             waits = message["event"] in WAITING
             sent: list[bool] = []
             if known.is_new(message, sent.append):
                 self.messages.append((job, message))
             if sent:
-                self._ask(seat, self._heard, "go", job, sent[0])
+                self._ask(slot, self._heard, "go", job, sent[0])
                 return
             if message["event"] in ENDS:
-                seat.job = None
+                slot.job = None
                 self._forget(job)
                 if known.words.get("training") is not None:
                     self._timed(job, known, message)
                 return
         if not waits:
-            self._ask(seat, self._heard, "more")
+            self._ask(slot, self._heard, "more")
 
     def _hear_timing(self, told: list[tuple[int, Message]]) -> None:
         for job, message in told:
@@ -513,51 +513,51 @@ class ClusterPool:
         for facts in (self.jobs, self.avoid, self.losses):
             facts.pop(job, None)
 
-    def _node_failed(self, seat: Seat, job: int, message: Message) -> bool:
+    def _node_failed(self, slot: Slot, job: int, message: Message) -> bool:
         """Whether a failure may be the node's, so that the job is begun again elsewhere."""
         kind, reason = str(message["kind"]), str(message["reason"])
         beside = [
-            other for other in self.seats
-            if other is not seat and other.node.id == seat.node.id and other.gpus == seat.gpus
+            other for other in self.slots
+            if other is not slot and other.node.id == slot.node.id and other.gpus == slot.gpus
         ]  # fmt: skip
         if kind == LOST_DATA:
-            self._refuse(self.places[seat.node.id], reason)
+            self._refuse(self.nodes[slot.node.id], reason)
         elif kind == GONE:
-            self.say(f"a GPU of node {seat.node.address} does not answer any more: {reason}")
-            for other in [seat, *beside]:
+            self.say(f"a GPU of node {slot.node.address} does not answer any more: {reason}")
+            for other in [slot, *beside]:
                 self._again(other)
                 self._remove(other, gone=True)
         elif kind == FULL and beside:
-            self.say(f"a GPU of node {seat.node.address} ran out of memory: one training less")
-            self._again(seat)
-            self._remove(seat, gone=True)
+            self.say(f"a GPU of node {slot.node.address} ran out of memory: one training less")
+            self._again(slot)
+            self._remove(slot, gone=True)
         elif kind == FULL:
             message |= {"kind": "out_of_memory", "reason": f"alone on its GPU: {reason}"}
             return False
         elif kind in ("timeout", "crashed(SIGKILL)") and job not in self.avoid:
-            if len({other.node.id for other in self.seats if other.ready}) < 2:
+            if len({other.node.id for other in self.slots if other.ready}) < 2:
                 return False
-            self.avoid[job] = seat.node.id
-            self._again(seat)
-            seat.job = None
+            self.avoid[job] = slot.node.id
+            self._again(slot)
+            slot.job = None
         else:
             return False
         return True
 
-    def _again(self, seat: Seat) -> None:
-        """The job of a seat, if it has one, is to be begun again."""
-        if seat.job is not None and seat.job in self.jobs:
-            self.queue.append(seat.job)
-            seat.job = None
+    def _again(self, slot: Slot) -> None:
+        """The job of a slot, if it has one, is to be begun again."""
+        if slot.job is not None and slot.job in self.jobs:
+            self.queue.append(slot.job)
+            slot.job = None
 
-    def _lost(self, seat: Seat, why: str) -> None:
+    def _lost(self, slot: Slot, why: str) -> None:
         """A host is gone, and perhaps all of its node."""
-        if seat not in self.seats:
+        if slot not in self.slots:
             return
-        job = seat.job
-        if seat.ready or job is not None:
+        job = slot.job
+        if slot.ready or job is not None:
             again = "" if job is None else ", its training begins again elsewhere"
-            self.say(f"a worker on node {seat.node.address} is lost ({why}){again}")
+            self.say(f"a worker on node {slot.node.address} is lost ({why}){again}")
         if job is not None:
             self.losses[job] = self.losses.get(job, 0) + 1
             if self.losses[job] >= LOSSES:
@@ -565,53 +565,53 @@ class ClusterPool:
                 message = {"event": "failed", "kind": "crashed", "reason": reason, "log": ""}
                 self.messages.append((job, message))
                 self._forget(job)
-                seat.job = None
-        self._again(seat)
-        self._remove(seat)
+                slot.job = None
+        self._again(slot)
+        self._remove(slot)
 
-    def _remove(self, seat: Seat, gone: bool = False) -> None:
-        """End a host; another one takes its place unless it is `gone` for good."""
-        if seat not in self.seats:
+    def _remove(self, slot: Slot, gone: bool = False) -> None:
+        """End a host; another one follows it unless it is `gone` for good."""
+        if slot not in self.slots:
             return
-        self.seats.remove(seat)
-        seat.job = seat.ticket = None
-        self.cluster.end(seat.host)
+        self.slots.remove(slot)
+        slot.job = slot.ticket = None
+        self.cluster.end(slot.host)
         self.looked = 0.0
         if gone:
-            left = sum(other.node.id == seat.node.id for other in self.seats)
-            self.places[seat.node.id].most = left
+            left = sum(other.node.id == slot.node.id for other in self.slots)
+            self.nodes[slot.node.id].most = left
             if not left:
-                self.places[seat.node.id].refused = "none of its GPUs answers any more"
+                self.nodes[slot.node.id].refused = "none of its GPUs answers any more"
 
     # ---- calls ----------------------------------------------------------------------------------
 
     def _ask(
-        self, seat: Seat, then: Callable[[Seat, Any], None], method: str, *words: Any
+        self, slot: Slot, then: Callable[[Slot, Any], None], method: str, *words: Any
     ) -> None:
-        seat.ticket = self.cluster.call(seat.host, method, *words)
-        seat.then, seat.asked = then, time.monotonic()
+        slot.ticket = self.cluster.call(slot.host, method, *words)
+        slot.then, slot.asked = then, time.monotonic()
 
     def _take(self, seconds: float) -> None:
         """Take the results that come within `seconds`, or as soon as one is there."""
-        waiting = {seat.ticket: seat for seat in self.seats if seat.ticket is not None}
+        waiting = {slot.ticket: slot for slot in self.slots if slot.ticket is not None}
         if not waiting:
             if seconds:
                 time.sleep(min(seconds, 0.2))
             return
         for ticket in self.cluster.answered(list(waiting), seconds):
-            seat = waiting[ticket]
-            if seat not in self.seats or seat.ticket != ticket:
+            slot = waiting[ticket]
+            if slot not in self.slots or slot.ticket != ticket:
                 continue
-            seat.ticket, then = None, seat.then
+            slot.ticket, then = None, slot.then
             try:
                 value = self.cluster.result(ticket)
             except HostLost as error:
-                self._lost(seat, str(error))
+                self._lost(slot, str(error))
             except HostFailed as error:
-                self._refuse(self.places[seat.node.id], str(error))
+                self._refuse(self.nodes[slot.node.id], str(error))
             else:
                 assert then is not None
-                then(seat, value)
+                then(slot, value)
 
 
 def _public(version: str) -> str:
