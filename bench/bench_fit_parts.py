@@ -37,6 +37,7 @@ from canvas.data import Data
 from canvas.fitting.budget import parse_budget
 from canvas.fitting.candidates import SINGLE, Proposal, propose
 from canvas.fitting.divergence import imitation
+from canvas.fitting.fit_jobs import IMAGES, RATE, VALIDATION
 from canvas.fitting.fit_run import REFIT
 from canvas.fitting.forks import run_forked
 from canvas.fitting.item_table import Row, fill, fit_operator, kept_rows
@@ -44,7 +45,6 @@ from canvas.fitting.menu import CONTROLS, SHARES, Operator, sizes_of
 from canvas.fitting.screen import Screened, screen, survivors
 from canvas.fitting.teacher import Fitted, Teacher
 from canvas.fitting.weight_files import fitted_from, from_bytes
-from canvas.fitting.workshop import IMAGES, RATE, VALIDATION
 from canvas.nn.layer_target import screening_layer
 from canvas.tasks.check_task import some_inputs
 from canvas.tasks.classification import CLASSIFICATION, accuracy

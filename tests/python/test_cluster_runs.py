@@ -25,7 +25,7 @@ from machines import Threads, node  # noqa: E402
 from canvas.cli import main  # noqa: E402
 from canvas.cluster import cluster_pool, connect, ray_cluster  # noqa: E402
 from canvas.cluster.cluster_pool import ClusterPool  # noqa: E402
-from canvas.fitting import work_on_cluster, workshop  # noqa: E402
+from canvas.fitting import cluster_runner, fit_jobs  # noqa: E402
 from canvas.workers.pool import WAITING  # noqa: E402
 from canvas.workers.scratch import clear_left  # noqa: E402
 
@@ -114,7 +114,8 @@ def test_a_fit_on_a_cluster_is_that_of_one_machine(nets, threads, capsys, monkey
     assert main([*one, "--out", "here", "--workers", "2", "--progress", "lines"]) in (0, 1)
     assert main([*one, "--out", "there", "--executor", "ray", "--progress", "lines"]) in (0, 1)
     columns = (CANDIDATES, FITS, SCREENED, FINALS)
-    assert rows("here", *columns) == rows("there", *columns)
+    here = rows("here", *columns)
+    assert here == rows("there", *columns) and len(here[FITS]) > 20 and len(here[FINALS]) > 3
     capsys.readouterr()
     # With a budget of latency every item, layer and network is timed where the label is.
 
@@ -122,8 +123,8 @@ def test_a_fit_on_a_cluster_is_that_of_one_machine(nets, threads, capsys, monkey
         raise AssertionError("timed on this machine")
 
     monkeypatch.setattr(Threads, "nodes", lambda self: [*self.there, node("3", 1, quiet=1)])
-    monkeypatch.setattr(work_on_cluster, "seconds_of", never)
-    monkeypatch.setattr(workshop, "native_code", never)
+    monkeypatch.setattr(cluster_runner, "seconds_of", never)
+    monkeypatch.setattr(fit_jobs, "native_code", never)
     words += ["--draws", "0", "--final-seeds", "1", "--timing-on", "quiet"]
     assert main([*words, "--out", "timed", "--executor", "ray", "--progress", "lines"]) in (0, 1)
     assert "3" in threads[-1].placed

@@ -16,7 +16,15 @@ from small_trained import Small, data, network  # noqa: E402, F401
 
 import canvas  # noqa: E402
 from canvas import _core  # noqa: E402
-from canvas.fitting import fit, fit_run, item_table, menu, screen, work, workshop  # noqa: E402
+from canvas.fitting import (  # noqa: E402
+    fit,
+    fit_jobs,
+    fit_run,
+    item_table,
+    job_runner,
+    menu,
+    screen,
+)
 from canvas.fitting.forks import run_forked  # noqa: E402
 from canvas.fitting.teacher import Teacher  # noqa: E402
 from canvas.nn.latency import Latency  # noqa: E402
@@ -194,9 +202,9 @@ def test_whole_networks_keep_to_a_budget_of_latency(network, data, short, monkey
         return {"native": Latency(1.0, 0.0, 1 / (share + overhead), "native", 0.0)}
 
     monkeypatch.setattr(item_table, "seconds_of", seconds_of)
-    monkeypatch.setattr(work, "seconds_of", seconds_of)
-    monkeypatch.setattr(workshop, "measure", measured)
-    monkeypatch.setattr(workshop, "native_code", lambda network, example: network)
+    monkeypatch.setattr(job_runner, "seconds_of", seconds_of)
+    monkeypatch.setattr(fit_jobs, "measure", measured)
+    monkeypatch.setattr(fit_jobs, "native_code", lambda network, example: network)
     said = []
     found = canvas.fit(
         network, data, budget="latency=0.7x", draws=0, epochs=1, longer=1, final_seeds=1,

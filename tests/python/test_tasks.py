@@ -24,7 +24,7 @@ from torch.utils.data import DataLoader, IterableDataset, Subset, TensorDataset 
 import canvas  # noqa: E402
 from canvas.data import Data  # noqa: E402
 from canvas.data.streamed import Streamed, seeded, streamed  # noqa: E402
-from canvas.fitting import fit_run, item_table, menu, screen, workshop  # noqa: E402
+from canvas.fitting import fit_jobs, fit_run, item_table, menu, screen  # noqa: E402
 from canvas.fitting.divergence import imitation  # noqa: E402
 from canvas.inputs import Inputs, join  # noqa: E402
 from canvas.metric import Metric  # noqa: E402
@@ -873,7 +873,7 @@ def test_regressions_of_networks_that_give_one_number():
 
 def test_tuning_that_makes_a_network_worse_is_not_kept(monkeypatch):
     """A step far too large: the fitted networks, and the teacher, stay as they were."""
-    monkeypatch.setattr(workshop, "RATE", 50.0)
+    monkeypatch.setattr(fit_jobs, "RATE", 50.0)
     lines = []
     found = fitted(splits("regression"), say=lines.append)
     assert any("tuning made it worse on validation" in line for line in lines)

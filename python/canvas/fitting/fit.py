@@ -48,9 +48,9 @@ from ..tasks.check_task import check_task, some_inputs
 from ..tasks.classification import CLASSIFICATION, UNLABELLED
 from ..tasks.evaluate import NotFinite, evaluate, failing_as
 from .candidates import CONTROLS, MIX, SINGLE
+from .fit_jobs import IMAGES, VALIDATION
 from .fit_run import TEACHER, TUNED, TUNED_TEACHER, Elsewhere, FitRun, Plan, the_device
 from .teacher import Teacher
-from .workshop import IMAGES, VALIDATION
 
 __all__ = ["CONTROLS", "MIX", "SINGLE", "TEACHER", "TUNED_TEACHER", "Candidate", "Fit", "fit"]
 

@@ -34,11 +34,11 @@ from ..training.kept import Kept
 from ..training.train import Training
 from ..training.weights_file import load_weights
 from . import weight_files
+from .cluster_runner import PROGRAM, OnCluster, base_words
 from .fit import fit_into, source_of, study_of
+from .fit_jobs import Chosen
 from .fit_run import FitRun, the_device
-from .work import Work
-from .work_on_cluster import PROGRAM, OnCluster, base_words
-from .workshop import Chosen
+from .job_runner import JobRunner
 
 
 def fit_model(options: dict[str, Any], folder: Path, fresh: bool, progress: str) -> Report:
@@ -74,7 +74,7 @@ def _fit_model(
 
 
 @contextmanager
-def on_cluster(cluster: Cluster, run: FitRun) -> Iterator[Work]:
+def on_cluster(cluster: Cluster, run: FitRun) -> Iterator[JobRunner]:
     """What does the jobs of a fit on the nodes of a cluster."""
     source, options, folder = run.source, run.options, run.study.folder.resolve()
     images = {"name": options["data"], "seal": source.checksum}
@@ -104,7 +104,7 @@ def on_cluster(cluster: Cluster, run: FitRun) -> Iterator[Work]:
         program=PROGRAM,
         deadline=run.until(1.0),
     ) as pool:
-        yield OnCluster(pool, base, run.shop, file_of)
+        yield OnCluster(pool, base, run.fit_jobs, file_of)
 
 
 def network_for(words: dict[str, Any], source: Any, task: Task) -> nn.Module:

@@ -3,7 +3,7 @@
     record -> screen -> table -> choose, for each budget -> tune -> finals -> latency
 
 What travels between stages stands in the study, the weights in files beside it: a fit that is
-killed goes on where it was.  Others do the work (work.py); this process alone writes.
+killed goes on where it was.  Others do the work (job_runner.py); this process alone writes.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from ..training.layer_data import LayerData
 from . import weight_files
 from .budget import Budget, parse_budget
 from .candidates import CONTROLS, MIX, SINGLE, Proposal, propose
+from .fit_jobs import FARTHEST, IMAGES, Chosen, FitJobs, Tuned, Tuning
 from .item_table import LONG, SHORT, Outcome, Row, fill, kept_rows
+from .job_runner import Forked, JobRunner
 from .menu import CONTROLS as KNOWN
 from .menu import FLOOR, Sized, sized_from, sizes_of
 from .screen import Screened, screen, survivors
 from .teacher import Fitted, Teacher
-from .work import Forked, Work
-from .workshop import FARTHEST, IMAGES, Chosen, Tuned, Tuning, Workshop
 
 REFIT = 300  # steps of the operators that are tuned
 TUNED_NETWORKS = {MIX: 2, CONTROLS: 2, SINGLE: 1}  # of each role that are tuned, for each budget
@@ -98,10 +98,10 @@ class FitRun:
     def __post_init__(self) -> None:
         self.remarks = Remarks(self.source, self.display.line)
         self.device: Device = the_device(self.options)
-        self.shop = Workshop(
+        self.fit_jobs = FitJobs(
             self.teacher, self.source, {}, self.device, self.options["amp"], self._kept
         )
-        self.work: Work = Forked(self.shop, self.workers)
+        self.runner: JobRunner = Forked(self.fit_jobs, self.workers)
 
     @property
     def workers(self) -> int:
@@ -148,12 +148,12 @@ class FitRun:
         """`elsewhere`: what does the jobs in the place of children, once the teacher is kept."""
         self._teacher()
         with nullcontext() if elsewhere is None else elsewhere(self) as work:
-            self.work = work or self.work
+            self.runner = work or self.runner
             self._stages()
 
     def _stages(self) -> None:
         self.recorded, count = self.teacher.layer_data(self.options["memory"], IMAGES)
-        self.shop.recorded = self.recorded
+        self.fit_jobs.recorded = self.recorded
         self.display.line(
             f"recorded {len(self.recorded)} layers on {count} examples; new statistics of "
             f"BatchNorm alone cost a divergence of {self.teacher.floor:.2g}"
@@ -181,7 +181,7 @@ class FitRun:
         if known and known[0].status == "done":
             return
         macs, params = cost_on(self.teacher.network, self.example)
-        score = self.shop.score(self.teacher.network)
+        score = self.fit_jobs.score(self.teacher.network)
         layer_macs = sum(target.macs for target in self.teacher.targets)
         teacher = {"name": TEACHER, "kind": "baseline", "role": TEACHER, "layer_macs": layer_macs}
         tuned = {**teacher, "name": TUNED_TEACHER, "kind": "control", "role": TUNED}
@@ -222,7 +222,7 @@ class FitRun:
         return screen(
             self.teacher.targets, self.recorded[layer.name], self.seed, count, self.workers,
             self.until(SCREENING_ENDS), known, tell, self.quantities,
-            lambda jobs, until: self.work.errors(jobs, self.seed, until),
+            lambda jobs, until: self.runner.errors(jobs, self.seed, until),
         )  # fmt: skip
 
     def _step(self, name: str) -> None:
@@ -255,7 +255,7 @@ class FitRun:
         rows = fill(
             self.teacher, self.recorded, menu, self.seed, self.timed, self.workers,
             (self.until(SHORT_FITS_END), self.until(TABLE_ENDS)), known, tell,
-            outcomes_of=lambda jobs, steps, until: self.work.items(
+            outcomes_of=lambda jobs, steps, until: self.runner.items(
                 jobs, steps, self.seed, self.timed, until
             ),
         )  # fmt: skip
@@ -270,7 +270,7 @@ class FitRun:
                 "what pooling at strides costs alone, as the error of a dense operator behind it: "
                 + ", ".join(floors)
             )
-        return [*kept_rows(self.teacher, self.timed, self.work.program_seconds), *rows]
+        return [*kept_rows(self.teacher, self.timed, self.runner.program_seconds), *rows]
 
     def _store(self, data: bytes) -> str:
         return weight_files.store(self.study.folder, data) if data else ""
@@ -323,7 +323,7 @@ class FitRun:
         teacher, of those whose layers together keep to the budget; where whole networks take
         longer than the sums of their layers, the sums get less.
         """
-        whole = self.work.time(None, []).ms / 1e3 if "latency" in budget.limits else 0.0
+        whole = self.runner.time(None, []).ms / 1e3 if "latency" in budget.limits else 0.0
         limits = budget.of_layers(self.teacher.targets, rows, whole)
         drawn = any(row.sized is not None and not row.sized.operator.control for row in rows)
         try:
@@ -355,7 +355,7 @@ class FitRun:
         """Of each role, the networks with the least divergence before any tuning."""
         self.display.phase(f"comparing {len(proposals)} networks", len(proposals))
         losses: dict[int, float] = {}
-        for at, loss in self.work.divergences([self._chosen(one) for one in proposals]):
+        for at, loss in self.runner.divergences([self._chosen(one) for one in proposals]):
             losses[at] = loss
             self._step(f"network {at}")
         found: list[Proposal] = []
@@ -379,8 +379,8 @@ class FitRun:
         shares = []
         for proposal in chosen:
             items = [row.sized for row in proposal.rows if row.sized is not None]
-            network = self.shop.assembled(self._chosen(proposal))
-            shares.append(1 / self.work.time(network, items).speedup)
+            network = self.fit_jobs.assembled(self._chosen(proposal))
+            shares.append(1 / self.runner.time(network, items).speedup)
         most = [taken - share for taken in shares if taken > OVER * share]
         return sum(most) / len(most) if 2 * len(most) > len(shares) else 0.0
 
@@ -448,7 +448,7 @@ class FitRun:
         if not asked:
             return
         self.display.phase(f"refitting {len(asked)} operators for {REFIT} steps", len(asked))
-        for at, made in self.work.refits(asked, until):
+        for at, made in self.runner.refits(asked, until):
             if made is None:  # tried again where it is needed
                 continue
             sized, seed = asked[at].sized, asked[at].seed
@@ -489,7 +489,7 @@ class FitRun:
             f"tuning {several(len(asked), 'network')} for {several(epochs, 'epoch')}", len(asked)
         )
         jobs = [self._tuning(plan, self.seed, epochs) for plan in asked]
-        for at, tuned in self.work.tunings(jobs, until):
+        for at, tuned in self.runner.tunings(jobs, until):
             plan = asked[at]
             self.remarks.waited(tuned.waiting)
             if tuned.untuned and epochs:
@@ -586,7 +586,7 @@ class FitRun:
             self._record_final(plan, seed, epochs, self._own_final(plan))
         jobs = [job for job in asked if job[1] != self.seed]
         tunings = [self._tuning(plan, seed, epochs) for plan, seed, _ in jobs]
-        for at, tuned in self.work.tunings(tunings, until):
+        for at, tuned in self.runner.tunings(tunings, until):
             plan, seed, _ = jobs[at]
             self._record_final(plan, seed, epochs, tuned)
         left = [p for p in plans if len(self.study.final_seeds(p.id, epochs)) < len(seeds)]
@@ -597,10 +597,10 @@ class FitRun:
         """The network that was tuned from the fit's own seed, scored."""
         network = self.trained(plan)
         if network is None:
-            return self.shop.tuned(self._tuning(plan, self.seed, final_epochs(self.options)))
+            return self.fit_jobs.tuned(self._tuning(plan, self.seed, final_epochs(self.options)))
         row = self.study.candidate(plan.id)
         try:
-            test, right = self.shop.test(network)
+            test, right = self.fit_jobs.test(network)
         except NotFinite as error:
             return Tuned(why=f"nan: {error}")
         return Tuned(row.val_accuracy, row.divergence or 0.0, test=test, hits=right)
@@ -608,7 +608,7 @@ class FitRun:
     def _final_of_teacher(self, plan: Plan, seeds: Sequence[int], epochs: int) -> None:
         """The teacher as it is: no seed changes it."""
         score = self.study.candidate(plan.id).val_accuracy or 0.0
-        test, right = self.shop.test(self.teacher.network)
+        test, right = self.fit_jobs.test(self.teacher.network)
         for seed in seeds:
             self.study.final_started(plan.id, seed, epochs)
             self.study.final(plan.id, seed, epochs, (score, right), 0.0, test)
@@ -646,7 +646,7 @@ class FitRun:
             self.study.timing_started(plan.id)
             used = time.process_time()
             try:
-                timed = self.work.time(None if plan.role == TEACHER else network, plan.chosen)
+                timed = self.runner.time(None if plan.role == TEACHER else network, plan.chosen)
             except CanvasError as error:
                 nothing = Timing(NATIVE, None, None, None, "", 1, one_line(error))
                 self.study.latency_failed(plan.id, [nothing], one_line(error))
@@ -664,7 +664,7 @@ class FitRun:
             self.ended = TIME_IS_UP.format(before)
 
 
-Elsewhere = Callable[[FitRun], AbstractContextManager[Work]]
+Elsewhere = Callable[[FitRun], AbstractContextManager[JobRunner]]
 
 
 def the_device(options: Mapping[str, Any]) -> Device:

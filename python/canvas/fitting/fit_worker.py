@@ -1,4 +1,4 @@
-"""A process that does the jobs of a fit (workshop.py) for a driver that may be another machine.
+"""A process that does the jobs of a fit (fit_jobs.py) for a driver that may be another machine.
 
 It speaks as workers/worker.py does: a job is text and names its files.  Every job has what the
 teacher is made from, so that any process can begin with any job; the teacher, and what its layers
@@ -20,31 +20,31 @@ from ..workers import worker
 from ..workers.worker import Answers, Job, Tell
 
 if TYPE_CHECKING:
-    from .workshop import Chosen, Workshop
+    from .fit_jobs import Chosen, FitJobs
 
-_shops: dict[str, Any] = {}  # the last workshop, by what it is made from
+_kept: dict[str, Any] = {}  # the last FitJobs, by what they are made from
 
 
-def shop_of(job: Job) -> Workshop:
-    """The workshop of a job, which is made at the first one."""
+def fit_jobs_of(job: Job) -> FitJobs:
+    """What does a job, made at the first one."""
     key = json.dumps([job["fit"], job["teacher"]], sort_keys=True)
-    if key not in _shops:
-        _shops.clear()
-        _shops[key] = _made(job)
-    shop: Workshop = _shops[key]
+    if key not in _kept:
+        _kept.clear()
+        _kept[key] = _made(job)
+    fit_jobs: FitJobs = _kept[key]
     kept = job.get("weights") or {}
-    shop.fetch = lambda one: _tensors(kept.get(one.sized.layer, ""))
-    return shop
+    fit_jobs.fetch = lambda one: _tensors(kept.get(one.sized.layer, ""))
+    return fit_jobs
 
 
-def _made(job: Job) -> Workshop:
+def _made(job: Job) -> FitJobs:
     from ..data import SPLITS
     from ..tasks import load_task
     from ..tasks.check_task import some_inputs
     from . import weight_files
+    from .fit_jobs import IMAGES, VALIDATION, FitJobs
     from .fit_model import network_for
     from .teacher import Teacher
-    from .workshop import IMAGES, VALIDATION, Workshop
 
     facts = job["fit"]
     task, source = load_task(job["task"]), worker.source_of(job, SPLITS)
@@ -57,7 +57,7 @@ def _made(job: Job) -> Workshop:
     teacher = Teacher(network, facts["policy"], train, validation, task)
     recorded = teacher.layer_data(memory, IMAGES)[0]
     device, amp = worker.device_of_job(job)
-    return Workshop(teacher, source, recorded, device, amp, lambda one: None)
+    return FitJobs(teacher, source, recorded, device, amp, lambda one: None)
 
 
 def _tensors(path: str) -> Any:
@@ -70,9 +70,9 @@ def _tensors(path: str) -> Any:
 
 
 def chosen_of(words: list[Any]) -> Chosen:
-    """An operator of a network from its words (work_on_cluster.py)."""
+    """An operator of a network from its words (cluster_runner.py)."""
+    from .fit_jobs import Chosen
     from .menu import sized_from
-    from .workshop import Chosen
 
     layer, name, pack, steps, seed = words
     return Chosen(sized_from(layer, name, pack), steps, seed)
@@ -82,19 +82,19 @@ def ready(job: Job, tell: Tell, answers: Answers) -> None:
     from ..devices import check_amp
 
     check_amp(*worker.device_of_job(job))
-    shop_of(job)
+    fit_jobs_of(job)
     tell("done")
 
 
 def error(job: Job, tell: Tell, answers: Answers) -> None:
     one = chosen_of(job["chosen"])
-    found, used = shop_of(job).error(one.sized, one.seed)
+    found, used = fit_jobs_of(job).error(one.sized, one.seed)
     tell("done", error=found, used=used)
 
 
 def item(job: Job, tell: Tell, answers: Answers) -> None:
     one = chosen_of(job["chosen"])
-    made = shop_of(job).item(one.sized, one.steps, one.seed, False)
+    made = fit_jobs_of(job).item(one.sized, one.steps, one.seed, False)
     Path(job["result"]).write_bytes(made.weights)
     tell("done", error=made.error, loss=made.loss, why=made.why, used=made.used)
 
@@ -112,21 +112,21 @@ def seconds(job: Job, tell: Tell, answers: Answers) -> None:
 
 
 def refit(job: Job, tell: Tell, answers: Answers) -> None:
-    made = shop_of(job).refit(chosen_of(job["chosen"]))
+    made = fit_jobs_of(job).refit(chosen_of(job["chosen"]))
     Path(job["result"]).write_bytes(made.weights)
     tell("done", error=made.error, used=made.used)
 
 
 def divergence(job: Job, tell: Tell, answers: Answers) -> None:
-    shop = shop_of(job)
-    tell("done", divergence=shop.divergence([chosen_of(words) for words in job["network"]]))
+    fit_jobs = fit_jobs_of(job)
+    tell("done", divergence=fit_jobs.divergence([chosen_of(words) for words in job["network"]]))
 
 
 def tune(job: Job, tell: Tell, answers: Answers) -> None:
-    from .workshop import Tuning
+    from .fit_jobs import Tuning
 
     chosen = [chosen_of(words) for words in job["network"]]
-    made = shop_of(job).tuned(Tuning(chosen, job["unchanged"], job["seed"], job["epochs"]))
+    made = fit_jobs_of(job).tuned(Tuning(chosen, job["unchanged"], job["seed"], job["epochs"]))
     Path(job["result"]).write_bytes(made.weights)
     facts = {name: value for name, value in vars(made).items() if name not in ("weights", "hits")}
     tell("done", **facts, hits=base64.b64encode(made.hits).decode())
@@ -139,18 +139,18 @@ def network_time(job: Job, tell: Tell, answers: Answers) -> None:
     from .teacher import Fitted
     from .weight_files import fresh_module
 
-    shop = shop_of(job)
-    outputs = {target.name: target.cout for target in shop.teacher.targets}
+    fit_jobs = fit_jobs_of(job)
+    outputs = {target.name: target.cout for target in fit_jobs.teacher.targets}
     sized = [chosen_of(words).sized for words in job["network"]]
     network = None
     if not job["unchanged"]:
-        network = shop.teacher.assemble(
+        network = fit_jobs.teacher.assemble(
             {
                 one.layer: Fitted(fresh_module(one), torch.zeros(outputs[one.layer]))
                 for one in sized
             }
         )
-    tell("done", **vars(shop.time(network)))
+    tell("done", **vars(fit_jobs.time(network)))
 
 
 KINDS: dict[str, Callable[[Job, Tell, Answers], None]] = {

@@ -1,4 +1,4 @@
-"""The jobs of a fit on the machines of a cluster (work.py), as text and files.
+"""The jobs of a fit on the machines of a cluster (job_runner.py), as text and files.
 
 What budgets of latency compare is timed where the pool times: on this machine, or on nodes with a
 label of their own.
@@ -25,10 +25,10 @@ from ..errors import CanvasError
 from ..nn.latency import Latency
 from ..nn.layer_time import seconds_of
 from ..workers.pool import Message
+from .fit_jobs import Chosen, FitJobs, Refitted, Tuned, Tuning
 from .item_table import Outcome, lost
+from .job_runner import Done, lost_tuning
 from .menu import Sized
-from .work import Done, lost_tuning
-from .workshop import Chosen, Refitted, Tuned, Tuning, Workshop
 
 PROGRAM = ("-m", "canvas.fitting.fit_worker")
 LIMIT = 24 * 3600.0  # seconds of processor time of one job
@@ -50,12 +50,12 @@ def base_words(network: Any, options: Any, task: str, images: Any, teacher: Path
 @dataclass
 class OnCluster:
     """`base`: words that every job has; `file_of`: where the kept weights of an operator are, ""
-    if nowhere; `shop` is that of this process.
+    if nowhere; `fit_jobs` is that of this process.
     """
 
     pool: ClusterPool
     base: Message
-    shop: Workshop
+    fit_jobs: FitJobs
     file_of: Callable[[Chosen], str]
     number: Iterator[int] = field(default_factory=itertools.count)
 
@@ -133,7 +133,7 @@ class OnCluster:
 
     def time(self, network: nn.Module | None, items: Sequence[Sized]) -> Latency:
         if not self.pool.label:
-            return self.shop.time(network)
+            return self.fit_jobs.time(network)
         chosen = [Chosen(sized, 0, 0) for sized in items]
         words = {"kind": "network_time", **self._network(chosen), "unchanged": network is None}
         for _, told, _ in self._each([words], math.inf):

@@ -1,7 +1,7 @@
 """What one job of a fit does: fit an operator to a layer, compare or tune a network.
 
 A result is a function of the teacher, the data and the words of the job, so that any process that
-has these may do it: a child of the driver (work.py), or a worker on another machine.
+has these may do it: a child of the driver (job_runner.py), or a worker on another machine.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Refitted:
 
 
 @dataclass
-class Workshop:
+class FitJobs:
     """`recorded`: what the layers see and make; `fetch`: the kept weights of an operator, None
     where there are none; networks are tuned on `device` in the 16 bits of `amp`.
     """
