@@ -97,6 +97,35 @@ class Inputs:
         """Of one example."""
         return sum(t.element_size() * t[0].numel() for t in self.tensors)
 
+    @property
+    def form(self) -> list[list[Any]]:
+        """Of each tensor its name ("" by place), the dimensions of one example, its type; as JSON
+        has it.
+        """
+        every = [*(("", tensor) for tensor in self.args), *self.named.items()]
+        return [
+            [name, list(tensor.shape[1:]), str(tensor.dtype).removeprefix("torch.")]
+            for name, tensor in every
+        ]
+
+    @classmethod
+    def of_form(
+        cls, form: Sequence[Any], count: int, noise: torch.Generator | None = None
+    ) -> Inputs:
+        """Examples of that form: zeros, or numbers between 0 and 1 where they are floats."""
+        args: list[Tensor] = []
+        named: dict[str, Tensor] = {}
+        for name, dims, dtype in form:
+            kind = getattr(torch, dtype)
+            tensor = torch.zeros(count, *dims, dtype=kind)
+            if noise is not None and kind.is_floating_point:
+                tensor = torch.rand(count, *dims, dtype=kind, generator=noise)
+            if name:
+                named[name] = tensor
+            else:
+                args.append(tensor)
+        return cls(tuple(args), named)
+
     def same_form(self, other: Inputs) -> bool:
         """Whether examples of both can stand beside each other."""
         forms = [

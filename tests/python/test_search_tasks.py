@@ -14,6 +14,7 @@ from torch import nn  # noqa: E402
 
 import canvas  # noqa: E402
 from canvas.imports import find_by_name, give, is_given, name_of, stored_name  # noqa: E402
+from canvas.nn.latency import COMPILED, EAGER, NATIVE  # noqa: E402
 from canvas.study import Study  # noqa: E402
 from canvas.tasks import BUILT_IN  # noqa: E402
 from canvas.workers.in_process import InProcess  # noqa: E402
@@ -48,6 +49,54 @@ def error(model, loader):
 def distance(outputs, teacher):
     return nn.functional.mse_loss(outputs, teacher)
 
+class Both(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.kinds = nn.Embedding(3, 8)
+        self.first, self.second = (nn.Conv2d(i, 8, 3, padding=1) for i in (1, 8))
+        self.third, self.head = nn.Conv2d(8, 8, 3, padding=1), nn.Linear(8, 1)
+
+    def forward(self, image, kind):
+        x = torch.relu(self.first(image)) + self.kinds(kind)[:, :, None, None]
+        x = torch.relu(self.third(torch.relu(self.second(x))))
+        return {"heat": self.head(x.mean(dim=(2, 3)))[:, 0], "features": x}
+
+class Lines(nn.Module):
+    # Series [N, 1, 64] that the network folds into images itself.
+    def __init__(self):
+        super().__init__()
+        self.both = Both()
+
+    def forward(self, series):
+        return self.both(series.reshape(-1, 1, 8, 8), (series[:, 0, 0] > 0).long())
+
+def both():
+    return Both()
+
+def one_dimensional():
+    return Lines()
+
+def several(made):
+    return tuple([(made(x), y) for x, y in part] for part in data())
+
+def pairs():
+    return several(lambda x: (x, (x[:, 0, 0, 0] > 0).long()))
+
+def pairs_named():
+    return several(lambda x: {"kind": (x[:, 0, 0, 0] > 0).long(), "image": x})
+
+def series():
+    return several(lambda x: x.reshape(-1, 1, 64))
+
+def ahead(model, batch):
+    if isinstance(batch[0], dict):
+        return model(**batch[0])["heat"]
+    return model(*batch[0])["heat"] if isinstance(batch[0], tuple) else model(batch[0])["heat"]
+
+TWO = canvas.Task(
+    lambda model, batch: nn.functional.l1_loss(ahead(model, batch), batch[1]),
+    lambda model, loader: torch.cat([(ahead(model, b) - b[1]).abs() for b in loader]).mean(),
+    distance, False, "K", "two", metric_name="error")
 HEAT = canvas.Task(loss, error, distance, False, "K", "heat", metric_name="error")
 """
 
@@ -216,10 +265,23 @@ def test_a_fit_takes_its_data_by_name(own, tmp_path, monkeypatch):
         source_named({**options, "data": "streams:broken"}, task)
 
 
-def test_networks_of_several_inputs_are_sent_to_fit(own, tmp_path):
-    data = [({"x": x, "y": x}, y) for x, y in own.batches(1, 3)]
-    with pytest.raises(canvas.CanvasError, match=r"one image tensor .* canvas\.fit takes others"):
-        canvas.search(own.build, (data, data, data), task=own.HEAT, out=tmp_path, **ASKED)
+@pytest.mark.parametrize("form", ["named", "by place", "no image"])
+def test_networks_of_several_inputs(own, tmp_path, form):
+    """Two inputs of other types, trained and timed in children, in every engine."""
+    words = {"named": ("pairs_named", "both"), "by place": ("pairs", "both"),
+             "no image": ("series", "one_dimensional")}  # fmt: skip
+    data, network = words[form]
+    report = canvas.search(
+        f"owncode:{network}", f"owncode:{data}", task="owncode:TWO", out=tmp_path,
+        **{**ASKED, "latency": "native", "compile": "unchanged", "policy": "spatial"},
+    )  # fmt: skip
+    with Study.read(tmp_path) as study:
+        rows = study.candidates()
+        timed = {t.engine: t.latency_ms for t in study.timings(rows[0].id)}
+    done = [row for row in rows if row.status == "done"]
+    assert report.picked is not None and any(row.kind == "find" for row in done)
+    assert all(timed[engine] for engine in (NATIVE, EAGER, COMPILED)), timed
+    assert not [row.reason for row in rows if row.status == "failed"]
 
 
 def test_a_metric_that_fails_later_fails_its_candidate_alone(own, tmp_path):

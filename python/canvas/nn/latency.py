@@ -29,7 +29,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import one_line
-from ..inputs import Inputs
+from ..inputs import Inputs, tensors_of
 
 ROUNDS = 30
 SAMPLE = 0.003
@@ -69,13 +69,13 @@ def _settings(compilers: int, believe: bool) -> dict[str, Any]:
     return settings
 
 
-def _compile(network: nn.Module, images: Tensor, settings: dict[str, Any]) -> Any:
+def _compile(network: nn.Module, given: Inputs, settings: dict[str, Any]) -> Any:
     """The network under torch.compile, and what it gives for `images`."""
     from torch._inductor import config
 
     with torch.no_grad(), config.patch(settings):
         faster = torch.compile(network)
-        return faster, faster(images)
+        return faster, given.call(faster)
 
 
 def _forget_vectors() -> None:
@@ -89,27 +89,32 @@ def _forget_vectors() -> None:
         getattr(answer, "cache_clear", lambda: None)()
 
 
-def compiled(network: nn.Module, images: Tensor, compilers: int = 0) -> nn.Module:
-    """`network` under torch.compile, compiled for `images` [N, C, H, W] by `compilers` at a time
-    (0: one for each core).
+def compiled(network: nn.Module, images: Tensor | Inputs, compilers: int = 0) -> nn.Module:
+    """`network` under torch.compile, compiled for `images`, [N, C, H, W] or whatever it takes, by
+    `compilers` at a time (0: one for each core).
 
     Raises RuntimeError with one line where that cannot be done, as without a C++ compiler.
     """
     network.eval()
-    count = compilers or os.cpu_count() or 1
+    count, given = compilers or os.cpu_count() or 1, Inputs.of(images)
     try:
         with torch.no_grad():
-            expected = network(images)
+            expected = given.call(network)
         try:
-            faster, got = _compile(network, images, _settings(count, believe=True))
+            faster, got = _compile(network, given, _settings(count, believe=True))
         except Exception:  # as of a C++ compiler that is older than the processor
             _forget_vectors()
-            faster, got = _compile(network, images, _settings(count, believe=False))
+            faster, got = _compile(network, given, _settings(count, believe=False))
     except Exception as error:  # a compiler has many ways to fail
         raise RuntimeError(f"torch.compile: {one_line(error)}") from error
-    if not torch.allclose(expected, got, rtol=1e-3, atol=1e-3 * float(expected.abs().max())):
+    pairs = zip(tensors_of(expected), tensors_of(got), strict=True)
+    if not all(_close(one, other) for one, other in pairs):
         raise RuntimeError("torch.compile: the compiled network gives other results")
     return faster
+
+
+def _close(expected: Tensor, got: Tensor) -> bool:
+    return torch.allclose(expected, got, rtol=1e-3, atol=1e-3 * float(expected.abs().max()))
 
 
 def measure(

@@ -8,7 +8,7 @@ weights; converting and replacing then change only the layers that a kernel repl
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -27,7 +27,8 @@ from .placeholder import get_placeholders, known_targets
 @dataclass(frozen=True)
 class Recipe:
     """What a network is built from; images are [channels, height, width].  `classes` is 0 where
-    its outputs are no scores of classes.
+    its outputs are no scores of classes.  `inputs`: the form of what it takes (Inputs.form), empty
+    for one image; `shape` is then that of the first image among it, zeros without any.
     """
 
     model: str
@@ -36,13 +37,30 @@ class Recipe:
     classes: int
     policy: str
     seed: int
+    inputs: Sequence[Any] = ()
+
+    def example(self, count: int = 1, noise: torch.Generator | None = None) -> Inputs:
+        """What the network takes for so many examples: zeros, or random numbers."""
+        return Inputs.of_form(self.inputs or [["", self.shape, "float32"]], count, noise)
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        words = asdict(self)
+        if not self.inputs:  # as trainings that are left off have it
+            del words["inputs"]
+        return words
 
     @classmethod
     def from_json(cls, words: Mapping[str, Any]) -> Recipe:
         return cls(**{**words, "shape": tuple(words["shape"])})
+
+
+def form_of(inputs: Inputs) -> tuple[tuple[int, int, int], Sequence[Any]]:
+    """`shape` and `inputs` of the recipe of a network that takes these."""
+    image = next((tensor for tensor in inputs.tensors if tensor.ndim == 4), None)
+    channels, height, width = (0, 0, 0) if image is None else image.shape[1:]
+    single = len(inputs.tensors) == 1 and not inputs.named and image is not None
+    floats = all(tensor.dtype == torch.float32 for tensor in inputs.tensors)
+    return (channels, height, width), () if single and floats else inputs.form
 
 
 @dataclass(frozen=True)
@@ -64,12 +82,12 @@ def plan_network(recipe: Recipe, batch: int = 1) -> Plan:
     does not fit the data or it cannot be trained.
     """
     model = build_network(recipe)
-    if recipe.classes:
+    if recipe.classes and not recipe.inputs:
         check_model(model, recipe.model, recipe.shape, recipe.classes)
     done = record_of(recipe)
-    macs, params = cost(model, recipe.shape)
-    seconds = forward_seconds(model, torch.zeros(batch, *recipe.shape))
-    conversion = convert(model, torch.zeros(1, *recipe.shape), policy=recipe.policy)
+    macs, params = cost_on(model, recipe.example())
+    seconds = forward_seconds(model, recipe.example(batch))
+    conversion = convert(model, recipe.example().example, policy=recipe.policy)
     return Plan(conversion.targets, str(conversion), macs, params, seconds, done)
 
 
@@ -77,13 +95,16 @@ def record_of(recipe: Recipe) -> str:
     """What the unchanged network does at its first step; raises CanvasError where it cannot be
     trained.  Of one that gives no scores of classes, its outputs.
     """
+    if recipe.inputs:
+        noise = recipe.example(2, torch.Generator().manual_seed(0))
+        return record_answers(build_network(recipe), noise, recipe.model)
     if not recipe.classes:
         noise = torch.randn(2, *recipe.shape, generator=torch.Generator().manual_seed(0))
         return record_answers(build_network(recipe), Inputs.of(noise), recipe.model)
     return record(lambda: build_network(recipe), recipe.model, recipe.shape, recipe.classes)
 
 
-def forward_seconds(model: nn.Module, images: torch.Tensor) -> float:
+def forward_seconds(model: nn.Module, examples: Inputs) -> float:
     """Seconds of one forward on one thread, roughly: the least of five, of processor time, which
     other work on the machine moves little (threads that wait for each other would count); of two
     where one takes long.
@@ -96,7 +117,7 @@ def forward_seconds(model: nn.Module, images: torch.Tensor) -> float:
         with torch.no_grad():
             while len(taken) < 2 or (len(taken) < 6 and taken[-1] < 0.5):
                 start = time.process_time()
-                model(images)
+                examples.call(model)
                 taken.append(time.process_time() - start)
     finally:
         torch.set_num_threads(threads)
@@ -133,7 +154,7 @@ def re_solve(recipe: Recipe, pack: str) -> str:
 
 def _converted(model: nn.Module, recipe: Recipe, kernel: KernelPack) -> nn.Module:
     """With placeholders in the layers that a pack names."""
-    example, named = torch.zeros(1, *recipe.shape), [*kernel.targets, *kernel.kept]
+    example, named = recipe.example().example, [*kernel.targets, *kernel.kept]
     return convert_layers(model, example, recipe.policy, inplace=True, named=named).model
 
 

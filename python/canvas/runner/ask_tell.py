@@ -21,13 +21,13 @@ from types import TracebackType
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from ..arguments import FUNCTION, PATH, SWITCH, TEXT, WHOLE, checked, shown
 from ..errors import CanvasError
 from ..imports import stored_name
 from ..metric import Metric
-from ..nn.network import Recipe, build_network, cost, plan_network
+from ..nn.network import Recipe, build_network, cost_on, form_of, plan_network
 from ..options import read_options
 from ..reporting.progress import Display, Say, say_to_stderr
 from ..reporting.report import Report, write_report
@@ -39,7 +39,7 @@ from ..workers.in_process import InProcess
 from .driver import check_question, study_folder
 from .next_item import NextItem
 from .search_run import Run
-from .subject import Subject
+from .subject import Subject, example_of
 from .timing import time_networks
 from .trials import add_controls
 
@@ -61,7 +61,7 @@ FIXED = {  # what a search by ask and tell does not do by itself
 )
 def create_study(
     model: str | nn.Module | Callable[..., nn.Module],
-    example_input: Tensor,
+    example_input: Any,
     *,
     budget: str = "macs=0.5x",
     trials: int = 40,
@@ -76,8 +76,9 @@ def create_study(
 ) -> AskedStudy:
     """Begin a search whose networks you train and score yourself, or go on with the one in `out`.
 
-    `model`: as in canvas.search; a module is copied with its weights.  `example_input`: a tensor
-    [N, C, H, W] as the network takes it.  `budget`, `trials`, `seed`: as in canvas.search.
+    `model`: as in canvas.search; a module is copied with its weights.  `example_input`: what the
+    network takes: a tensor [N, C, H, W], a tuple of tensors or a dict of named ones.  `budget`,
+    `trials`, `seed`: as in canvas.search.
     `direction`: "maximize" or "minimize" the score, whose name in tables is `metric`; its `unit`
     is "points" for shares from 0 to 1.  `say` receives a line at a time (default: standard error).
     `others`: remaining options of `canvas search`, such as strategy="random".
@@ -90,11 +91,7 @@ def create_study(
         raise CanvasError(f"a study that you ask has no {fixed[0]}: leave it out")
     task = Task(None, None, None, direction == "maximize", unit, "asked", metric_name=metric)
     subject = Subject.of(model, None, task, {})
-    if not isinstance(example_input, Tensor) or example_input.ndim != 4 or not len(example_input):
-        raise CanvasError(
-            "example_input is a tensor [N, C, H, W] as the network takes it, not "
-            f"{shown(example_input)}"
-        )
+    given_inputs = example_of(example_input)
     given = {
         "model": stored_name(subject.model),
         "data": "asked",
@@ -102,10 +99,8 @@ def create_study(
         "budget": budget,
     }
     options = read_options({**others, **FIXED, **given, "trials": trials, "seed": seed})
-    channels, height, width = example_input.shape[1:]
-    recipe = Recipe(
-        subject.model, options["width"], (channels, height, width), 0, options["policy"], seed
-    )
+    shape, form = form_of(given_inputs)
+    recipe = Recipe(subject.model, options["width"], shape, 0, options["policy"], seed, form)
     plan = plan_network(recipe, options["latency_batch"])
     check_question(plan.targets, options)
     folder = study_folder(out, None, options)
@@ -171,7 +166,7 @@ class AskedStudy:
         if row is None:
             return None
         network = build_network(self._run.recipe, row.pack or None).train()
-        macs, params = cost(network, self._run.recipe.shape)
+        macs, params = cost_on(network, self._run.recipe.example())
         self._study.started(row.id)
         self._study.built(row.id, macs, params, "contiguous")
         self._asked[row.id] = network, time.monotonic()

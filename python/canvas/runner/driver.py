@@ -28,7 +28,7 @@ from ..devices import Device, check_amp, resolve, text_of
 from ..errors import CanvasError, NoSolution
 from ..imports import stored_name
 from ..nn.controls import IDENTITY
-from ..nn.network import Recipe, plan_network
+from ..nn.network import plan_network
 from ..options import BY_NAME, LOCAL, budgets, latency_limit, read_option, read_options
 from ..reporting.displays import make_display
 from ..reporting.progress import Say, say_to_stderr
@@ -143,13 +143,7 @@ def search(
                 options, None if fresh else study_folder(out, storage, options) / stored.FOLDER
             )
             options["data"] = read_option(BY_NAME["data"], subject.source.name)
-            recipe = Recipe(
-                subject.model,
-                options["width"],
-                *subject.shape_and_classes(),
-                options["policy"],
-                options["seed"],
-            )
+            recipe = subject.recipe(options)
             plan = plan_network(recipe, options["latency_batch"])
             subject.check(recipe)
             check_question(plan.targets, options)

@@ -7,13 +7,13 @@ a name or as stored images.  An object without a name gets one that this process
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from ..arguments import shown
 from ..data import Data, NamedSource, Streamed, as_data, streamed
@@ -21,8 +21,9 @@ from ..data.readers import READERS, image_options
 from ..data.streamed import streamed_by_name
 from ..errors import CanvasError
 from ..imports import find_by_name, give, is_given, name_of
+from ..inputs import Inputs
 from ..nn.convert import copied
-from ..nn.network import Recipe, build_network
+from ..nn.network import Recipe, build_network, form_of
 from ..tasks import BUILT_IN, Task, load_task
 from ..tasks.check_task import check_task
 from ..tasks.classification import CLASSIFICATION
@@ -103,17 +104,15 @@ class Subject:
             raise CanvasError(
                 "a loop of yours has its own data: leave data out, or train and score"
             )
-        if not isinstance(self.example, Tensor) or self.example.ndim != 4:
-            raise CanvasError(
-                "with train and score a search needs example_input=, a tensor [N, C, H, W] as the "
-                f"network takes it, not {shown(self.example)}"
-            )
+        if self.example is None:
+            raise CanvasError(f"with train and score a search needs example_input=, {EXAMPLE}")
+        given = example_of(self.example)
         if options["finalists"]:
             raise CanvasError(
                 "a loop of yours has no test split, on which finals are scored: give finalists=0"
             )
         names = f"{self.loop['train']} {self.loop['score']}"
-        batches = [(torch.zeros_like(self.example), torch.zeros(len(self.example)))]
+        batches = [(given.example, torch.zeros(len(given)))]
         self._source = Streamed(batches, batches, batches, f"loop {names}")
 
     def _loaders(self, source: Streamed, name: str, asked: Mapping[str, Any]) -> None:
@@ -122,28 +121,28 @@ class Subject:
             raise CanvasError(f"loaders give their examples complete: leave {min(words)} out")
         self._source, self.data_name = source, name
 
-    def shape_and_classes(self) -> tuple[tuple[int, int, int], int]:
-        """([C, H, W] of an image, number of classes); 0 classes where outputs are no scores of
-        classes.  Raises CanvasError for inputs that are not one image.
+    def recipe(self, options: Mapping[str, Any]) -> Recipe:
+        """The unchanged network; 0 classes where its outputs are no scores of classes."""
+        shape, classes, inputs = self._form()
+        words = (options["policy"], options["seed"], inputs)
+        return Recipe(self.model, options["width"], shape, classes, *words)
+
+    def _form(self) -> tuple[tuple[int, int, int], int, Sequence[Any]]:
+        """[C, H, W] of an image, number of classes, and the form of inputs that are not just one
+        image.
         """
         source = self.source
         if self.loop:
-            channels, height, width = self.example.shape[1:]
-            return (channels, height, width), 0
+            shape, form = form_of(example_of(self.example))
+            return shape, 0, form
         if isinstance(source, Data):
-            return source.shape, source.classes if self.task is CLASSIFICATION else 0
+            return source.shape, source.classes if self.task is CLASSIFICATION else 0, ()
         inputs = self.task.inputs_of(source.first("train", 1)[0])
-        if len(inputs.tensors) != 1 or inputs.named or inputs.tensors[0].ndim != 4:
-            shapes = [list(tensor.shape) for tensor in inputs.tensors]
-            raise CanvasError(
-                f"a search takes networks of one image tensor [N, C, H, W], not of {shapes}: "
-                "canvas.fit takes others"
-            )
-        channels, height, width = inputs.tensors[0].shape[1:]
+        shape, form = form_of(inputs)
         classes = 0
         if self.task is CLASSIFICATION and isinstance(source, Streamed):
             classes = source.classes()
-        return (channels, height, width), classes
+        return shape, classes, form
 
     def check(self, recipe: Recipe) -> None:
         """Raise CanvasError where the task does not go with the unchanged network and the data."""
@@ -162,6 +161,19 @@ class Subject:
         if self.task is CLASSIFICATION:
             return None
         return {"name": self.task.name, "metric": self.task.judged_by.to_json()}
+
+
+EXAMPLE = (
+    "what the network takes: a tensor [N, C, H, W], a tuple of tensors or a dict of named ones"
+)
+
+
+def example_of(value: Any) -> Inputs:
+    """Raises CanvasError for what is no input of a network."""
+    try:
+        return Inputs.of(value)
+    except CanvasError:
+        raise CanvasError(f"example_input is {EXAMPLE}, not {shown(value)}") from None
 
 
 def _loop_names(loop: Mapping[str, Any]) -> dict[str, str]:

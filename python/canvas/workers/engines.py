@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from ..devices import Device, autocast
 from ..errors import CanvasError, one_line
+from ..inputs import Inputs
 from ..nn.latency import COMPILED, EAGER, GPU, GPU_COMPILED, GPU_GRAPH, NATIVE, compiled
 
 
@@ -46,16 +47,16 @@ class Native(nn.Module):
         return self.code(*args, **named)
 
 
-def native(network: nn.Module, images: Any, _compilers: int = 0) -> nn.Module:
+def native(network: nn.Module, images: Tensor | Inputs, _compilers: int = 0) -> nn.Module:
     """Raises CanvasError with one line where there is no compiler, or the network has no native
     code.
     """
     from ..inference.compiled_network import compile as compile_network
 
-    return Native(compile_network(network.eval(), images))
+    return Native(compile_network(network.eval(), Inputs.of(images).example))
 
 
-def eager(network: nn.Module, images: Tensor, _compilers: int = 0) -> nn.Module:
+def eager(network: nn.Module, images: Tensor | Inputs, _compilers: int = 0) -> nn.Module:
     return network
 
 
@@ -66,9 +67,9 @@ class Mixed(nn.Module):
         super().__init__()
         self.network, self.place, self.amp = network, place, amp
 
-    def forward(self, images: Tensor) -> Any:
+    def forward(self, *args: Tensor, **named: Tensor) -> Any:
         with autocast(self.place, self.amp):
-            return self.network(images)
+            return self.network(*args, **named)
 
 
 def on_gpu(network: nn.Module, device: Device, amp: str) -> nn.Module:
@@ -79,17 +80,24 @@ def on_gpu(network: nn.Module, device: Device, amp: str) -> nn.Module:
     return network if amp == "no" else Mixed(network, device.place, amp)
 
 
-MAKE: dict[str, Callable[[nn.Module, Tensor, int], nn.Module]] = {
+def on_graph(network: nn.Module, given: Inputs, device: Device) -> nn.Module:
+    """As one graph of the device; raises CanvasError for a network of several inputs."""
+    if len(given.tensors) != 1 or given.named:
+        raise CanvasError("graphs are made of networks with one input")
+    return device.graph(network, given.args[0].to(device.place))
+
+
+MAKE: dict[str, Callable[[nn.Module, Tensor | Inputs, int], nn.Module]] = {
     EAGER: eager,
     COMPILED: compiled,
     NATIVE: native,
 }
 
 
-ON_GPU: dict[str, Callable[[nn.Module, Tensor, Device], nn.Module]] = {
+ON_GPU: dict[str, Callable[[nn.Module, Inputs, Device], nn.Module]] = {
     GPU: lambda network, images, device: network,
     GPU_COMPILED: lambda network, images, device: compiled(network, images.to(device.place)),
-    GPU_GRAPH: lambda network, images, device: device.graph(network, images.to(device.place)),
+    GPU_GRAPH: lambda network, images, device: on_graph(network, images, device),
 }
 
 
@@ -102,18 +110,18 @@ def processor_seconds() -> float:
 def build_engines(
     make: Callable[[], nn.Module],
     names: Iterable[str],
-    images: Tensor,
+    images: Tensor | Inputs,
     engines: Engines | None = None,
     compilers: int = 0,
     device: Device | None = None,
     amp: str = "no",
 ) -> Engines:
-    """`make` gives the network, anew for each engine; `images` [N, C, H, W] are what it is
-    compiled for, under torch.compile by so many compilers at a time (0: one for each core).
-    Engines of a GPU are on `device`, in the 16 bits of `amp`.  What `engines` has, or lacks for a
-    reason, is not made again.
+    """`make` gives the network, anew for each engine; `images`, [N, C, H, W] or whatever it
+    takes, are what it is compiled for, under torch.compile by so many compilers at a time (0: one
+    for each core).  Engines of a GPU are on `device`, in the 16 bits of `amp`.  What `engines`
+    has, or lacks for a reason, is not made again.
     """
-    engines = engines or Engines()
+    engines, given = engines or Engines(), Inputs.of(images)
     device = device or Device("cpu")
     for name in names:
         if name in engines.networks or name in engines.missing:
@@ -122,9 +130,9 @@ def build_engines(
         try:
             if name in ON_GPU:
                 there = on_gpu(make(), device, amp)
-                engines.networks[name] = ON_GPU[name](there, images, device)
+                engines.networks[name] = ON_GPU[name](there, given, device)
             else:
-                engines.networks[name] = MAKE[name](make(), images, compilers)
+                engines.networks[name] = MAKE[name](make(), given, compilers)
         except (RuntimeError, CanvasError) as error:
             engines.missing[name] = one_line(error)
         engines.seconds[name] = time.perf_counter() - began

@@ -50,7 +50,7 @@ class RecordedLayer:
         Raises CanvasError or OSError where there is nothing to record or to write to.
         """
         images = task.inputs_of(data.first("train", 1)[0])
-        conversion = convert(network, torch.zeros_like(images.tensors[0][:1]), policy)
+        conversion = convert(network, images[:1].example, policy)
         targets = map(Target.from_line, conversion.targets.splitlines())
         layer, model = screening_layer(list(targets)), conversion.model
         holders = get_placeholders(model).values()

@@ -172,7 +172,7 @@ def accuracy(job: Job, tell: Tell, answers: Answers) -> None:
     from ..data import resident
     from ..devices import autocast
     from ..nn.memory_format import put_in
-    from ..nn.network import Recipe, build_network, cost
+    from ..nn.network import Recipe, build_network, cost_on
     from ..tasks import load_task
     from ..tasks.evaluate import evaluate, hits_of
     from ..training.train import on_place, train
@@ -187,7 +187,7 @@ def accuracy(job: Job, tell: Tell, answers: Answers) -> None:
     if not job["memory_format"] and not device.shared:
         memory_format = faster_format(recipe, job["pack"], data, task, job["batch_size"])
     network = put_in(build_network(recipe, job["pack"]), memory_format)
-    macs, params = cost(network, recipe.shape)
+    macs, params = cost_on(network, recipe.example())
     tell("built", macs=macs, params=params, memory_format=memory_format)
     if job.get("layers"):
         tell("layers", **known_time_of_layers(job))
@@ -260,7 +260,7 @@ def teller(tell: Tell, answers: Answers, device: Device | None = None) -> Callab
 
 def own_loop(job: Job, tell: Tell, answers: Answers) -> None:
     """The same by a loop of the user's (own_loop.py); it has no test split."""
-    from ..nn.network import Recipe, build_network, cost
+    from ..nn.network import Recipe, build_network, cost_on
     from ..tasks import load_task
     from .own_loop import epochs_of
 
@@ -268,7 +268,7 @@ def own_loop(job: Job, tell: Tell, answers: Answers) -> None:
     if job["pack"] is not None and job["check"]:
         check(job["pack"])
     network = build_network(recipe, job["pack"])
-    macs, params = cost(network, recipe.shape)
+    macs, params = cost_on(network, recipe.example())
     tell("built", macs=macs, params=params, memory_format="contiguous")
     if job.get("layers"):
         tell("layers", **known_time_of_layers(job))
@@ -372,7 +372,7 @@ def initial_signals(
         try:
             network = build_network(recipe, pack)
             if pack is None:  # the layers that others replace
-                example = torch.zeros(1, *recipe.shape)
+                example = recipe.example().example
                 network = convert(network, example, policy=recipe.policy, inplace=True).model
             replaced = [child for child in network.modules() if isinstance(child, Placeholder)]
             batch = first_batch(data, recipe.seed, SIGNAL_IMAGES)
@@ -544,11 +544,13 @@ def latency(job: Job, tell: Tell, answers: Answers) -> None:
 
 
 def images_of(job: Job) -> Any:
-    """The images on which the networks of a job are timed."""
+    """The inputs on which the networks of a job are timed."""
     import torch
 
-    generator = torch.Generator().manual_seed(0)
-    return torch.rand(job["batch"], *job["recipe"]["shape"], generator=generator)
+    from ..nn.network import Recipe
+
+    noise = torch.Generator().manual_seed(0)
+    return Recipe.from_json(job["recipe"]).example(job["batch"], noise)
 
 
 KEPT = 512 << 20  # bytes of parameters of candidates that wait to be timed
