@@ -189,6 +189,37 @@ def test_ask_and_tell(tmp_path):
     assert told(tmp_path / "whole") == told(tmp_path / "pieces")
 
 
+class Mixed(nn.Module):
+    """An image and the number of its kind, by name."""
+
+    def __init__(self):
+        super().__init__()
+        self.kinds, self.body = nn.Embedding(3, 8), build()
+
+    def forward(self, image, kind):
+        return {"depth": self.body(image)[:, 0] + self.kinds(kind).sum(1)}
+
+
+INPUTS = {"kind": torch.tensor([2]), "image": EXAMPLE}
+
+
+def test_networks_of_several_inputs(tmp_path):
+    words = {"budget": "macs=0.6x", "trials": 2, "say": lambda line: None}
+    with canvas.create_study(Mixed(), INPUTS, out=tmp_path / "asked", **words) as study:
+        while (network := study.ask()) is not None:
+            study.tell(network, float(network(**INPUTS)["depth"].mean()))
+        assert "x +- " in str(study.report())
+
+    def epochs(model, context):
+        yield float(model(**INPUTS)["depth"].mean())
+
+    report = canvas.search(
+        Mixed(), train=epochs, score=lambda model: 1.0, task=TASK, out=tmp_path / "loop",
+        finalists=0, **{**ASKED, "example_input": INPUTS, "epochs": 1},
+    )  # fmt: skip
+    assert [row for row in told(tmp_path / "loop") if row[1] == "done"] and "x +- " in str(report)
+
+
 def test_several_networks_may_be_asked_before_any_is_told(tmp_path):
     with asked_study(tmp_path) as study:
         asked = []
