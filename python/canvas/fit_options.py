@@ -88,6 +88,7 @@ FIT_OPTIONS = (
         repeated=True,
     ),
     replace(BY_NAME["policy"], default="all"),
+    *(BY_NAME[name] for name in ("linear", "depthwise", "unequal")),
     Option(
         "draws",
         whole_number(0, 1_000_000),

@@ -18,6 +18,7 @@ from typing import Any
 
 from .arguments import did_you_mean, shown
 from .errors import CanvasError
+from .layer_choice import POLICIES, UNEQUAL
 from .text import printable
 
 
@@ -413,13 +414,39 @@ OPTIONS = (
     ),
     Option(
         "policy",
-        one_of("paper", "spatial", "all"),
+        one_of(*POLICIES),
         "paper",
         True,
-        "paper|spatial|all",
-        "which convolutions are replaced. paper: all standard ones except the first and those on "
-        "images of one pixel. spatial: of these, only windows larger than 1x1. all: paper, and "
+        "|".join(POLICIES),
+        "which convolutions are replaced. paper: all except the first, depth-wise ones and those "
+        "on images of one pixel. spatial: of these, only windows larger than 1x1. all: paper, and "
         "also those on one pixel",
+    ),
+    Option(
+        "linear",
+        one_of("yes", "no"),
+        "no",
+        True,
+        "yes|no",
+        "yes: replace linear layers, too; their kernels mix channels",
+    ),
+    Option(
+        "depthwise",
+        one_of("yes", "no"),
+        "no",
+        True,
+        "yes|no",
+        "yes: replace depth-wise convolutions, too",
+    ),
+    Option(
+        "unequal",
+        one_of(*UNEQUAL),
+        "gcd",
+        True,
+        "|".join(UNEQUAL),
+        "layers where neither number of channels is a multiple of the other. gcd: kernels with "
+        "their greatest common divisor of channels, one for each pair of blocks of inputs and "
+        "outputs. skip: they stay",
     ),
     Option(
         "prune",

@@ -38,9 +38,11 @@ struct dim {
   int8_t pad[1]; /* always 0: dims are compared as bytes */
 };
 
-/* A value for every size; 0 where none is known. */
+/* A value for every size; 0 where none is known. No dim holds the dilation of the target, which all
+ * windows of a kernel take beside their own; 0 is 1. */
 struct sizes {
   int64_t value[SIZES];
+  int64_t dilation;
 };
 
 struct dim dim_number(int64_t n); /* n >= 1 */

@@ -118,7 +118,7 @@ canvas_status binding_check(canvas_context *ctx, const struct kernel *k, const s
   struct cost cost;
   TRY(check_groups(ctx, k, b));
   TRY(check_stride(ctx, k, b));
-  if (!exempt && b->target.cout > b->target.cin && !kernel_has_weights(k))
+  if (!exempt && target_out_blocks(&b->target) > 1 && !kernel_has_weights(k))
     return fail(ctx, CANVAS_BAD_INPUT,
                 "target '%s': kernel '%s' has no weights, its %lld copies side by side would be "
                 "equal",
@@ -152,14 +152,13 @@ static struct cost pooling_cost(const struct binding *b) {
   return c;
 }
 
-/* Cost of the mean over the copies' results, if C_in > C_out. */
+/* Cost of the mean over the copies' results, if there are several blocks of inputs. */
 static struct cost averaging_cost(const struct binding *b) {
   const struct target *t = &b->target;
   struct cost c = {0};
-  if (t->cin <= t->cout) return c;
-  int64_t pixels = target_pixels(t);
-  c.activations = t->cout * pixels;
-  c.elementwise = t->cin * pixels;
+  if (target_in_blocks(t) == 1) return c;
+  c.activations = t->cout * target_pixels(t);
+  c.elementwise = target_in_blocks(t) * c.activations;
   c.bytes = fp32 * (c.activations + c.elementwise);
   return c;
 }

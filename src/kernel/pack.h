@@ -1,13 +1,15 @@
 /* Targets, bindings and packs.
  *
  * A target is a layer to replace. A binding gives a kernel all sizes at one target. Inside the
- * kernel C = min(C_in, C_out), and H and W are the layer's output sizes ceil(H/stride), as the input
- * is pooled by the stride. In a kernel that uses S they are the layer's input sizes, and S is the
- * stride. The kernel runs in max(C_in, C_out)/C copies with weights of their own (paper figure 2):
- * their results are concatenated if C_out is larger; if C_in is larger, each copy reads one group of
- * the input and the results are averaged. A pack gives each target a kernel with its sizes, or keeps the
- * convolution: everything except the values of weights. One kernel for all targets is the common
- * case, a list of length 1.
+ * kernel C is the greatest common divisor of C_in and C_out, and H and W are the layer's output sizes
+ * ceil(H/stride), as the input is pooled by the stride. In a kernel that uses S they are the layer's
+ * input sizes, and S is the stride. An even window counts as the next smaller odd one, and all windows
+ * take the target's dilation. The kernel runs in (C_in/C)*(C_out/C) copies with weights of their own,
+ * one for each pair of a block of C inputs and a block of C outputs; a block of outputs is the mean of
+ * its copies (paper figure 2, which has one block on one of the sides). Copy r reads block r mod
+ * (C_in/C) and is part of block r / (C_in/C). A pack gives each target a kernel with its sizes, or
+ * keeps the convolution: everything except the values of weights. One kernel for all targets is the
+ * common case, a list of length 1.
  *
  * A pack may state that every inner weight (node_is_inner) is followed by a normalisation in
  * training. For inference it is folded: the weight is scaled, and the node gets a bias, one number
@@ -28,7 +30,7 @@ enum { TARGET_NAME_SIZE = 128, TARGETS_MAX = 4096 };
 struct target {
   char name[TARGET_NAME_SIZE];
   int64_t cin, cout, h, w; /* h and w are those of the layer's input */
-  int64_t kh, kw, stride, groups;
+  int64_t kh, kw, stride, groups, dilation;
 };
 struct targets {
   VEC(struct target);
@@ -57,8 +59,8 @@ struct pack {
 };
 
 /* -- targets (target.c) -- */
-/* Parses lines `name C_in C_out H W kernel stride groups`, or "C,H,W;C,H,W" (dense 3x3, stride
- * 1). */
+/* Parses lines `name C_in C_out H W kernel stride groups dilation`, or "C,H,W;C,H,W" (dense 3x3,
+ * stride 1). */
 canvas_status targets_parse(canvas_context *ctx, const char *text, size_t length,
                             struct targets *out);
 void targets_print(const struct targets *t, struct buf *out);
@@ -66,8 +68,7 @@ void targets_free(struct targets *t);
 /* Parses a name of letters, digits and _ . : / + -, which are safe in every text and in generated
  * code. */
 canvas_status target_name_parse(struct lexer *lx, char out[TARGET_NAME_SIZE]);
-/* Checks the sizes of one target: positive, within limits, odd kernel, one of C_in and C_out a
- * multiple of the other, groups dividing both. */
+/* Checks the sizes of one target: positive, within limits, groups dividing C_in and C_out. */
 canvas_status target_check(canvas_context *ctx, const struct target *t);
 /* Cost of the replaced convolution: macs and params (no bias), activations, bytes. */
 struct cost target_cost(const struct target *t);
@@ -75,13 +76,16 @@ struct cost target_cost(const struct target *t);
  * kernel uses S, else 1 and the input is pooled; k NULL: a kernel without S. */
 void target_sizes(const struct target *t, const struct kernel *k, struct sizes *sizes,
                   int64_t *copies);
+int64_t target_channels(const struct target *t);          /* C: gcd(C_in, C_out) */
+int64_t target_in_blocks(const struct target *t);         /* C_in/C */
+int64_t target_out_blocks(const struct target *t);        /* C_out/C */
 int64_t target_pixels(const struct target *t);            /* of one channel of the layer's output */
-int64_t targets_common_channels(const struct targets *t); /* gcd of all min(C_in, C_out) */
+int64_t targets_common_channels(const struct targets *t); /* gcd of all channels */
 
 /* -- bindings (binding.c) -- */
 /* Checks that every dim and condition is whole, G | C, every tensor and weight (all copies) is
- * within the limit, and that there are weights if C_out > C_in, since copies would be equal
- * otherwise (unless exempt). */
+ * within the limit, and that there are weights if C_out has several blocks, since copies would be
+ * equal otherwise (unless exempt). */
 canvas_status binding_check(canvas_context *ctx, const struct kernel *k, const struct binding *b,
                             int64_t elements_limit, bool exempt);
 /* Cost of one binding for one sample, including copies, pooling and averaging; false: beyond
@@ -139,8 +143,8 @@ enum norm pack_norm(const struct pack *p);                  /* of the first kern
 canvas_status norm_parse(struct lexer *lx, enum norm *out); /* parses `batch` or `none` */
 bool pack_cost(const struct pack *p, struct cost *out);     /* of all targets; false: beyond 2^62 */
 /* Parses "C=64,H=56,W=56,G=4,x0=64" (commas or blanks): C or Cin and Cout, H and W of the layer's
- * input; optionally K or KH and KW (3), stride (1), groups (1), name (t0), norm (none). pack_bind
- * checks G and x. */
+ * input; optionally K or KH and KW (3), stride (1), groups (1), dilation (1), name (t0), norm (none).
+ * pack_bind checks G and x. */
 canvas_status binding_parse_at(canvas_context *ctx, const char *text, size_t length,
                                struct binding *out);
 canvas_status pack_parse(canvas_context *ctx, const char *text, size_t length, struct pack **out);

@@ -2,6 +2,7 @@
  *
  *   layer1.0.conv1 64 64 56 56 3 1 1      name C_in C_out H W kernel stride groups
  *   layer2.0.conv1,64,128,56,56,3x1,2     groups = 1
+ *   layer4.0.conv2 512 512 7 7 3 1 1 2    dilation = 2, printed where it is not 1
  *
  * or the short form `64,56,56;128,28,28`: C,H,W of dense 3x3 layers t0, t1, ... The limits of
  * target_check keep every sum over TARGETS_MAX layers below 2^62.
@@ -130,7 +131,7 @@ static canvas_status check_sizes(canvas_context *ctx, const struct target *t) {
     int64_t value;
   } sizes[] = {{"C_in", t->cin},      {"C_out", t->cout},       {"H", t->h},
                {"W", t->w},           {"kernel height", t->kh}, {"kernel width", t->kw},
-               {"stride", t->stride}, {"groups", t->groups}};
+               {"stride", t->stride}, {"groups", t->groups},   {"dilation", t->dilation}};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
     if (sizes[i].value < 1 || sizes[i].value > SIZE_LIMIT)
       return fail(ctx, CANVAS_BAD_INPUT, "target '%s': %s %lld is not in 1..%lld", t->name,
@@ -140,13 +141,6 @@ static canvas_status check_sizes(canvas_context *ctx, const struct target *t) {
 
 canvas_status target_check(canvas_context *ctx, const struct target *t) {
   TRY(check_sizes(ctx, t));
-  if (t->kh % 2 == 0 || t->kw % 2 == 0)
-    return fail(ctx, CANVAS_BAD_INPUT, "target '%s': kernel %lldx%lld is even, give odd sizes",
-                t->name, (long long)t->kh, (long long)t->kw);
-  if (t->cin % t->cout && t->cout % t->cin)
-    return fail(ctx, CANVAS_BAD_INPUT,
-                "target '%s': C_in %lld and C_out %lld: one must be a multiple of the other",
-                t->name, (long long)t->cin, (long long)t->cout);
   if (t->cin % t->groups || t->cout % t->groups)
     return fail(ctx, CANVAS_BAD_INPUT, "target '%s': groups %lld must divide C_in and C_out",
                 t->name, (long long)t->groups);
@@ -170,28 +164,41 @@ struct cost target_cost(const struct target *t) {
   return c;
 }
 
+int64_t target_channels(const struct target *t) {
+  return gcd64(t->cin, t->cout);
+}
+
+int64_t target_in_blocks(const struct target *t) {
+  return t->cin / target_channels(t);
+}
+
+int64_t target_out_blocks(const struct target *t) {
+  return t->cout / target_channels(t);
+}
+
+/* An even window counts as the next smaller one, which has a pixel in the middle. */
+static int64_t odd(int64_t window) {
+  return window - (window % 2 == 0);
+}
+
 void target_sizes(const struct target *t, const struct kernel *k, struct sizes *sizes,
                   int64_t *copies) {
   int64_t inside = k && kernel_uses(k, SIZE_S) ? t->stride : 1, pooled = t->stride / inside;
-  int64_t c = t->cin < t->cout ? t->cin : t->cout;
-  *sizes = (struct sizes){{0}};
-  sizes->value[SIZE_C] = c;
-  sizes->value[SIZE_KH] = t->kh;
-  sizes->value[SIZE_KW] = t->kw;
+  *sizes = (struct sizes){.dilation = t->dilation};
+  sizes->value[SIZE_C] = target_channels(t);
+  sizes->value[SIZE_KH] = odd(t->kh);
+  sizes->value[SIZE_KW] = odd(t->kw);
   sizes->value[SIZE_H] = ceil_div(t->h, pooled);
   sizes->value[SIZE_W] = ceil_div(t->w, pooled);
   sizes->value[SIZE_S] = inside;
-  *copies = (t->cin > t->cout ? t->cin : t->cout) / c;
+  *copies = target_in_blocks(t) * target_out_blocks(t);
 }
 
 /* -- all targets -- */
 
 int64_t targets_common_channels(const struct targets *t) {
   int64_t common = 0;
-  for (int i = 0; i < t->count; i++) {
-    const struct target *a = &t->data[i];
-    common = gcd64(common, a->cin < a->cout ? a->cin : a->cout);
-  }
+  for (int i = 0; i < t->count; i++) common = gcd64(common, target_channels(&t->data[i]));
   return common;
 }
 
@@ -207,7 +214,9 @@ void targets_print(const struct targets *t, struct buf *out) {
     buf_printf(out, "%s %lld %lld %lld %lld %lld", a->name, (long long)a->cin, (long long)a->cout,
                (long long)a->h, (long long)a->w, (long long)a->kh);
     if (a->kw != a->kh) buf_printf(out, "x%lld", (long long)a->kw);
-    buf_printf(out, " %lld %lld\n", (long long)a->stride, (long long)a->groups);
+    buf_printf(out, " %lld %lld", (long long)a->stride, (long long)a->groups);
+    if (a->dilation != 1) buf_printf(out, " %lld", (long long)a->dilation);
+    buf_puts(out, "\n");
   }
 }
 
@@ -230,12 +239,13 @@ static canvas_status append(struct lexer *lx, const struct token *at, const stru
 
 static canvas_status parse_line(struct lexer *lx, struct targets *out) {
   const struct token at = lx->token;
-  struct target t = {.stride = 1, .groups = 1};
+  struct target t = {.stride = 1, .groups = 1, .dilation = 1};
   const struct {
     const char *what;
     int64_t *size; /* NULL: the kernel */
   } columns[] = {{"C_in", &t.cin}, {"C_out", &t.cout},    {"H", &t.h},          {"W", &t.w},
-                 {"kernel", NULL}, {"stride", &t.stride}, {"groups", &t.groups}};
+                 {"kernel", NULL}, {"stride", &t.stride}, {"groups", &t.groups},
+                 {"dilation", &t.dilation}};
   enum { NEEDED = 5 };
   TRY(target_name_parse(lx, t.name));
   for (int i = 0; i < (int)(sizeof columns / sizeof *columns); i++) {
@@ -247,13 +257,13 @@ static canvas_status parse_line(struct lexer *lx, struct targets *out) {
       TRY(parse_window(lx, &t.kh, &t.kw));
   }
   TRY(append(lx, &at, &t, out));
-  return lexer_end_line(lx, "after 'name C_in C_out H W kernel stride groups'");
+  return lexer_end_line(lx, "after 'name C_in C_out H W kernel stride groups dilation'");
 }
 
 /* Parses C,H,W up to a semicolon or the end of the line. */
 static canvas_status parse_short(struct lexer *lx, struct targets *out) {
   const struct token at = lx->token;
-  struct target t = {.kh = 3, .kw = 3, .stride = 1, .groups = 1};
+  struct target t = {.kh = 3, .kw = 3, .stride = 1, .groups = 1, .dilation = 1};
   TRY(parse_size(lx, "C", &t.cin));
   lexer_accept(lx, ",");
   TRY(parse_size(lx, "H", &t.h));

@@ -47,7 +47,8 @@ bool gain_small_binding(canvas_context *ctx, const struct kernel *k, const struc
                        .kh = like->value[SIZE_KH],
                        .kw = like->value[SIZE_KW],
                        .stride = like->value[SIZE_S],
-                       .groups = 1};
+                       .groups = 1,
+                       .dilation = 1};
     *out = (struct binding){.target = t};
     target_sizes(&t, k, &out->sizes, &out->copies);
     out->sizes.value[SIZE_G] = g;

@@ -40,7 +40,7 @@ static struct span span_of(const struct kernel *k, const struct node *n, enum ro
   int64_t by = n->attrs.amount, window = by ? by : at->value[axis == ROLE_H ? SIZE_KH : SIZE_KW];
   const struct shape *a = node_input(k, n, 0);
   bool shift = row->attributes & ATTR_SHIFT;
-  int64_t side = window / 2 * int_max(n->attrs.dilation, 1);
+  int64_t side = window / 2 * int_max(n->attrs.dilation, 1) * int_max(at->dilation, 1);
   int64_t pixel = dim_uses(&a->axis[shape_find(a, axis)].dim, SIZE_S) ? at->value[SIZE_S] : 1;
   s.before += pixel * (shift ? int_max(by, 0) : side);
   s.behind += pixel * (shift ? int_max(-by, 0) : side);
@@ -104,7 +104,8 @@ static bool shrink(const struct kernel *k, const struct sizes *at, int64_t chann
                    struct binding *out) {
   const int64_t *v = at->value;
   struct target t = {
-      .name = "small", .stride = v[SIZE_S], .groups = 1, .kh = v[SIZE_KH], .kw = v[SIZE_KW]};
+      .name = "small", .stride = v[SIZE_S], .groups = 1, .kh = v[SIZE_KH], .kw = v[SIZE_KW],
+      .dilation = int_max(at->dilation, 1)};
   int64_t copies;
   t.cin = t.cout = channels;
   t.h = few_pixels(k, ROLE_H, at);
@@ -128,6 +129,7 @@ static bool small_sizes(const struct kernel *k, const struct sizes *at, struct b
     if (shrink(k, at, i * step, out) && is_light(k, out)) return true;
   *out = (struct binding){.sizes = *at, .copies = 1};
   out->target = (struct target){.name = "small", .cin = c, .cout = c, .groups = 1};
+  out->target.dilation = int_max(at->dilation, 1);
   out->target.stride = at->value[SIZE_S];
   out->target.h = at->value[SIZE_H];
   out->target.w = at->value[SIZE_W];

@@ -2,10 +2,10 @@
  *
  *   X  -> P   average pooling by the stride: s x s, stride s, ceil mode, padding not counted; none
  *             for a kernel that uses S
- *   P  -> a   the kernel's input: all channels for every copy, or group r of them for copy r
+ *   P  -> a   the kernel's input: for copy r block r mod (C_in/C) of the channels
  *   a  -> .. -> out   one stage per node (softmax: three; an fc with a bias: two), written by the
  *                     families
- *   out -> Y  copies side by side (channel co of copy co/C), or their mean
+ *   out -> Y  blocks side by side (channel co is of block co/C), each the mean of its copies
  */
 #include "lower/lower.h"
 
@@ -44,14 +44,16 @@ static int pool(struct program *p, int x, const struct target *t, int64_t batch)
   return mean;
 }
 
-/* Node 0: channel c of copy r is channel c of the input, or r*C + c where the input is wider. */
+/* Node 0: channel c of copy r is channel (r mod (C_in/C))*C + c of the input. */
 static void input(struct lowering *l, int x, const struct binding *b) {
   struct place at;
   int stage = lowering_stage(l, 0, "", &l->k->nodes[0].shape, &at);
   int channel = at.axis[0], n = at.lead[at.leads - 1];
-  if (b->target.cin > b->target.cout) {
-    int c = px_int(l->p, l->sizes->value[SIZE_C]);
-    channel = px_add(l->p, px_mul(l->p, at.lead[0], c), channel);
+  int64_t blocks = target_in_blocks(&b->target);
+  if (blocks > 1) {
+    int c = px_int(l->p, l->sizes->value[SIZE_C]), block = at.lead[0];
+    if (blocks < b->copies) block = px_mod(l->p, block, px_int(l->p, blocks));
+    channel = px_add(l->p, px_mul(l->p, block, c), channel);
   }
   program_define(l->p, stage, px_load(l->p, x, 4, (int[]){n, channel, at.axis[1], at.axis[2]}));
   l->tensor[0] = stage;
@@ -66,13 +68,15 @@ static void output(struct lowering *l, const struct binding *b) {
                      (t->w + t->stride - 1) / t->stride};
   int y = program_stage(p, "Y", PROGRAM_F32, 4, axes, sizes), at[5];
   for (int i = 0; i < 4; i++) at[i + 1] = program_axis(p, y, i);
-  if (b->copies > 1 && b->target.cin > b->target.cout) {
-    at[0] = program_reduce(p, y, REDUCE_MEAN, "r", b->copies);
-  } else if (b->copies > 1) {
+  int64_t in = target_in_blocks(t);
+  int block = -1;
+  if (target_out_blocks(t) > 1) {
     int c = px_int(p, l->sizes->value[SIZE_C]);
-    at[0] = px_div(p, at[2], c);
+    block = px_div(p, at[2], c);
     at[2] = px_mod(p, at[2], c);
   }
+  at[0] = in > 1 ? program_reduce(p, y, REDUCE_MEAN, "r", in) : block;
+  if (in > 1 && block >= 0) at[0] = px_add(p, px_mul(p, block, px_int(p, in)), at[0]);
   bool lead = b->copies > 1;
   program_define(p, y, px_load(p, from, 4 + lead, lead ? at : at + 1));
   program_output(p, y);

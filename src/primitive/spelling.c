@@ -160,17 +160,27 @@ const char *spelling_reshaped(struct spelling *s, int i, const struct shape *to)
   return spelling_text(s, "%s.reshape(%s)", s->name[i], spelling_shape(s, to));
 }
 
+const char *spelling_apart(struct spelling *s, int dilation) {
+  if (!s->dilated) return dilation ? spelling_text(s, "%d", dilation) : "";
+  s->sizes |= SPELLING_DILATION;
+  return dilation ? spelling_text(s, "%d * D", dilation) : "D";
+}
+
 const char *spelling_half(struct spelling *s, const struct dim *window, int dilation) {
   struct dim number = dim_number(window->num);
-  int apart = dilation ? dilation : 1;
-  if (dim_equal(window, &number)) return spelling_text(s, "%d", window->num / 2 * apart);
-  const char *half = spelling_text(s, "%s // 2", spelling_dim(s, window));
-  return dilation ? spelling_text(s, "%s * %d", half, dilation) : half;
+  bool plain = dim_equal(window, &number);
+  if (plain && (!s->dilated || window->num / 2 == 0))
+    return spelling_text(s, "%d", window->num / 2 * (dilation ? dilation : 1));
+  const char *apart = spelling_apart(s, dilation);
+  const char *half = plain ? spelling_text(s, "%d", window->num / 2)
+                           : spelling_text(s, "%s // 2", spelling_dim(s, window));
+  return *apart ? spelling_text(s, "%s * %s", half, apart) : half;
 }
 
 const char *spelling_slice(struct spelling *s, const char *i, const struct dim *size,
                            const struct dim *stride, int dilation) {
-  if (dilation) i = spelling_text(s, "%s * %d", i, dilation);
+  const char *apart = spelling_apart(s, dilation);
+  if (*apart) i = spelling_text(s, "%s * %s", i, apart);
   const char *slice = spelling_text(s, "%s:%s + %s", i, i, spelling_dim(s, size));
   return dim_is_one(stride) ? slice : spelling_text(s, "%s:%s", slice, spelling_dim(s, stride));
 }

@@ -10,7 +10,12 @@
 #include "base/memory.h"
 #include "kernel/kernel.h"
 
-enum { SPELLING_NAME = NODE_NAME_SIZE + 16, SPELLING_BATCH = 1 << SIZES };
+/* Bits of `sizes` below that stand for N and for the dilation of the target, D. */
+enum {
+  SPELLING_NAME = NODE_NAME_SIZE + 16,
+  SPELLING_BATCH = 1 << SIZES,
+  SPELLING_DILATION = 1 << (SIZES + 1)
+};
 
 struct spelling {
   const struct kernel *k;
@@ -19,7 +24,8 @@ struct spelling {
   const char *name[KERNEL_NODES_MAX]; /* the local that holds each node's result */
   int weight[KERNEL_NODES_MAX];       /* i of self.wi; -1 where a node has none */
   bool normed;                        /* inner weights have a norm: self.normi and self.bi */
-  unsigned sizes; /* a bit per size whose local was used, and SPELLING_BATCH for N */
+  bool dilated;                       /* windows are dilated by D, the target's */
+  unsigned sizes;                     /* a bit per size whose local was used, and those above */
 };
 
 void spelling_open(struct spelling *s, const struct kernel *k, bool normed, struct buf *out);
@@ -57,7 +63,10 @@ const char *spelling_bias(struct spelling *s, int node);
 void spelling_add_bias(struct spelling *s, int node);
 /* The line that normalises the result of an fc node. Both: nothing without norm. */
 void spelling_normalise(struct spelling *s, int node);
-/* The padding of a window along one axis, its half times the dilation (0: 1): "1" or "KH // 2". */
+/* The distance between neighbours in a window, for the node's own dilation (0: 1): "2", "D",
+ * "2 * D"; "" for 1. */
+const char *spelling_apart(struct spelling *s, int dilation);
+/* The padding of a window along one axis, its half times that distance: "1" or "KH // 2 * D". */
 const char *spelling_half(struct spelling *s, const struct dim *window, int dilation);
 /* A slice from the i-th neighbour of a window on, one for each window of an axis of `size` pixels:
  * "i:i + H", "i * 2:i * 2 + H:S". */

@@ -1,7 +1,9 @@
 /* unfold: windows of k neighbours along spatial axes become window axes (paper Table 1), zero
  * outside the image. k=K is the kernel size of the target: KH along H, KW along W. stride=S starts a
- * window at each S-th pixel, dilation=D reads each D-th pixel of a window D times as wide.
+ * window at each S-th pixel, dilation=D reads each D-th pixel of a window D times as wide; on a dilated
+ * layer all windows are as dilated as the layer, times their own D.
  */
+#include "base/saturating.h"
 #include "primitive/lowering.h"
 #include "primitive/spelling.h"
 
@@ -49,12 +51,14 @@ static int choices(const struct kernel *k, int a, int b, struct candidate *out) 
   return count;
 }
 
-/* o[.., kh, .., h, ..] = a[.., h*stride + (kh - k/2)*dilation, ..] inside, 0 outside */
+/* o[.., kh, .., h, ..] = a[.., h*stride + (kh - k/2)*dilation, ..] inside, 0 outside; dilation is that
+ * of the node times that of the target */
 static void lower(struct lowering *l, int node) {
   const struct node *n = &l->k->nodes[node];
   const struct shape *a = node_input(l->k, n, 0);
   struct program *p = l->p;
   struct place at, from;
+  int64_t apart = int_max(n->attrs.dilation, 1) * int_max(l->sizes->dilation, 1);
   int stage = lowering_stage(l, node, "", &n->shape, &at), inside = px_bool(p, true);
   from = at;
   for (int i = 0; i < a->count; i++) {
@@ -64,7 +68,7 @@ static void lower(struct lowering *l, int node) {
     int w = shape_find(&n->shape, role == ROLE_H ? ROLE_KH : ROLE_KW);
     int64_t k = lowering_size(l, &n->shape.axis[w].dim), size = lowering_size(l, &a->axis[i].dim);
     int offset = px_sub(p, at.axis[w], px_int(p, k / 2));
-    if (n->attrs.dilation) offset = px_mul(p, offset, px_int(p, n->attrs.dilation));
+    if (apart > 1) offset = px_mul(p, offset, px_int(p, apart));
     from.axis[i] = px_add(p, lowering_strided(l, from.axis[i], &n->attrs.dim), offset);
     inside = px_and(p, inside, px_inside(p, from.axis[i], 0, size));
   }

@@ -67,10 +67,18 @@ static const char *stride_text(struct spelling *s, const struct walk *w) {
                        w->strided >> ROLE_W & 1 ? by : "1");
 }
 
+/* The distance between neighbours of the windows made along an axis: "1" where none was. */
+static const char *apart_text(struct spelling *s, const struct walk *w, enum role window) {
+  int dilation = window == ROLE_KH ? w->dilation_h : w->dilation_w;
+  const char *apart = w->unfolded >> window & 1 ? spelling_apart(s, dilation) : "";
+  return *apart ? apart : "1";
+}
+
 /* ", dilation=(2, 1)" where a window has one, else "". */
 static const char *dilation_text(struct spelling *s, const struct walk *w) {
-  int h = w->dilation_h ? w->dilation_h : 1, v = w->dilation_w ? w->dilation_w : 1;
-  return h > 1 || v > 1 ? spelling_text(s, ", dilation=(%d, %d)", h, v) : "";
+  const char *h = apart_text(s, w, ROLE_KH), *v = apart_text(s, w, ROLE_KW);
+  if (!strcmp(h, "1") && !strcmp(v, "1")) return "";
+  return spelling_text(s, ", dilation=(%s, %s)", h, v);
 }
 
 static struct dim window_dim(const struct shape *s, unsigned unfolded, enum role role) {
@@ -118,7 +126,8 @@ static struct walk walk_conv(const struct kernel *k, int node) {
  *
  * Legal where the source ends in H W and walk_conv accepts it; padding K/2 times the dilation is the
  * unfold's zeros. */
-static bool match_conv(const struct kernel *k, int node, int reads[2]) {
+static bool match_conv(const struct spelling *s, int node, int reads[2]) {
+  const struct kernel *k = s->k;
   struct shape flat;
   if (k->nodes[node].op != PRIMITIVE_FC) return false;
   struct walk w = walk_conv(k, node);
@@ -149,7 +158,8 @@ static void spell_conv(struct spelling *s, int node, int source) {
  *   b = fc a to=x0    ->  b = F.conv2d(a, w.reshape(x0, C, 1, 1))
  *
  * Legal wherever the input ends in H W; its window axes count as channels. */
-static bool match_pointwise(const struct kernel *k, int node, int reads[2]) {
+static bool match_pointwise(const struct spelling *s, int node, int reads[2]) {
+  const struct kernel *k = s->k;
   struct shape flat;
   if (k->nodes[node].op != PRIMITIVE_FC) return false;
   reads[0] = walk_back(k, k->nodes[node].in[0], 0).source;
@@ -176,7 +186,8 @@ static void spell_pointwise(struct spelling *s, int node, int source) {
  *   b = fold a mean over=H,W;  c = fc b to=x0    ->  c = F.linear(b, w)
  *
  * Legal where nothing but channels is left and there is one group. */
-static bool match_linear(const struct kernel *k, int node, int reads[2]) {
+static bool match_linear(const struct spelling *s, int node, int reads[2]) {
+  const struct kernel *k = s->k;
   const struct node *n = &k->nodes[node];
   if (n->op != PRIMITIVE_FC) return false;
   unsigned roles = shape_roles(node_input(k, n, 0));
@@ -201,14 +212,15 @@ static void spell_linear(struct spelling *s, int node, int source) {
  * Legal where the source ends in H W. The mean counts the zeros outside (avg_pool2d's default); the
  * maximum must see them, so they are padded first. avg_pool2d has no dilation. Where values tie, max_pool2d gives the first one
  * all of the gradient and amax shares it. */
-static bool match_pool(const struct kernel *k, int node, int reads[2]) {
+static bool match_pool(const struct spelling *s, int node, int reads[2]) {
+  const struct kernel *k = s->k;
   const struct node *n = &k->nodes[node];
   struct shape flat;
   if (n->op != PRIMITIVE_FOLD_MEAN && n->op != PRIMITIVE_FOLD_MAX) return false;
   if (!n->attrs.over || n->attrs.over & ~(unsigned)ROLES_WINDOW) return false;
   struct walk w = walk_back(k, n->in[0], n->attrs.over);
   reads[0] = w.source;
-  bool dilated = n->op == PRIMITIVE_FOLD_MEAN && (w.dilation_h || w.dilation_w);
+  bool dilated = n->op == PRIMITIVE_FOLD_MEAN && (s->dilated || w.dilation_h || w.dilation_w);
   return w.unfolded == n->attrs.over && !dilated &&
          flat_shape(&k->nodes[w.source].shape, ROLES_SPATIAL, &flat);
 }
@@ -251,7 +263,8 @@ static void spell_pool(struct spelling *s, int node, int source) {
  *
  * Involution: the windows of a are never stored, and the backward pass keeps only views of them.
  * Legal where nobody else reads the product, the source ends in H W, and e has the windows too. */
-static bool match_weighted(const struct kernel *k, int node, int reads[2]) {
+static bool match_weighted(const struct spelling *s, int node, int reads[2]) {
+  const struct kernel *k = s->k;
   const struct node *n = &k->nodes[node], *product = &k->nodes[n->in[0]];
   struct shape left, flat;
   if (n->op != PRIMITIVE_FOLD_MEAN || n->attrs.over & ~(unsigned)ROLES_WINDOW) return false;
@@ -332,7 +345,8 @@ static void spell_weighted(struct spelling *s, int node, int source) {
  *   b = fold a mean over=H;  c = fold b mean over=W    ->  c = a.mean(dim=(2, 3))
  *
  * Legal where nobody else reads the first: it would be computed twice. */
-static bool match_folds(const struct kernel *k, int node, int reads[2]) {
+static bool match_folds(const struct spelling *s, int node, int reads[2]) {
+  const struct kernel *k = s->k;
   const struct node *n = &k->nodes[node];
   if (n->op != PRIMITIVE_FOLD_MEAN && n->op != PRIMITIVE_FOLD_MAX) return false;
   for (reads[0] = n->in[0]; k->nodes[reads[0]].op == n->op && readers(k, reads[0]) == 1;)
@@ -350,7 +364,7 @@ static void spell_folds(struct spelling *s, int node, int source) {
 
 /* The first that matches is taken: what swallows more stands before what swallows less. */
 static const struct pattern {
-  bool (*match)(const struct kernel *k, int node, int reads[2]);
+  bool (*match)(const struct spelling *s, int node, int reads[2]);
   void (*spell)(struct spelling *s, int node, int source);
 } patterns[] = {
     {match_conv, spell_conv},           /* [group | unfold].. fc      -> F.conv2d */
@@ -361,10 +375,10 @@ static const struct pattern {
     {match_folds, spell_folds},       /* fold fold                  -> one fold */
 };
 
-const struct pattern *pattern_find(const struct kernel *k, int node, int reads[2]) {
+const struct pattern *pattern_find(const struct spelling *s, int node, int reads[2]) {
   reads[1] = -1;
   for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
-    if (patterns[i].match(k, node, reads)) return &patterns[i];
+    if (patterns[i].match(s, node, reads)) return &patterns[i];
   return NULL;
 }
 

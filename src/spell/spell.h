@@ -31,7 +31,7 @@ void spell_pack_svg(const struct pack *p, struct buf *out);
 struct pattern;
 /* The first pattern that spells `node` together with nodes before it, or NULL; reads[0] is the
  * source, the node that its text reads instead of the node's input, reads[1] a second one or -1. */
-const struct pattern *pattern_find(const struct kernel *k, int node, int reads[2]);
+const struct pattern *pattern_find(const struct spelling *s, int node, int reads[2]);
 void pattern_spell(const struct pattern *p, struct spelling *s, int node, int source);
 
 #endif

@@ -28,12 +28,13 @@ struct plan {
   int reads[KERNEL_NODES_MAX][2];                  /* what a pattern reads, the source first */
 };
 
-static void make_plan(const struct kernel *k, bool patterns, struct plan *p) {
+static void make_plan(const struct spelling *s, bool patterns, struct plan *p) {
+  const struct kernel *k = s->k;
   *p = (struct plan){0};
   p->wanted[k->count - 1] = true;
   for (int i = k->count - 1; i > 0; i--) {
     if (!p->wanted[i]) continue;
-    if (patterns) p->pattern[i] = pattern_find(k, i, p->reads[i]);
+    if (patterns) p->pattern[i] = pattern_find(s, i, p->reads[i]);
     if (p->pattern[i]) {
       p->wanted[p->reads[i][0]] = true;
       if (p->reads[i][1] >= 0) p->wanted[p->reads[i][1]] = true;
@@ -56,7 +57,7 @@ static void attribute(enum size size, char out[8]) {
     if (*p >= 'A' && *p <= 'Z') *p = (char)(*p - 'A' + 'a');
 }
 
-/* `G, x0 = self.g, self.x0` for the sizes in the set. */
+/* `G, x0 = self.g, self.x0` for the sizes in the set, D for the dilation. */
 static void print_locals(struct buf *out, unsigned sizes) {
   struct buf right = {0};
   const char *comma = "";
@@ -68,17 +69,25 @@ static void print_locals(struct buf *out, unsigned sizes) {
     buf_printf(&right, "%sself.%s", comma, name);
     comma = ", ";
   }
+  if (sizes & SPELLING_DILATION) {
+    buf_printf(out, "%sD", *comma ? comma : "        ");
+    buf_printf(&right, "%sself.dilation", comma);
+    comma = ", ";
+  }
   if (*comma) buf_printf(out, " = %s\n", right.text);
   buf_free(&right);
 }
 
-static void print_binding(struct buf *out, const struct kernel *k, const struct binding *b) {
+static void print_binding(struct buf *out, const struct kernel *k, bool dilated,
+                          const struct binding *b) {
   const struct target *t = &b->target;
   char name[8];
   buf_printf(out,
              "        dict(name=\"%s\", cin=%" PRId64 ", cout=%" PRId64 ", kh=%" PRId64
              ", kw=%" PRId64 ", h=%" PRId64 ", w=%" PRId64 ", stride=%" PRId64,
-             t->name, t->cin, t->cout, t->kh, t->kw, t->h, t->w, t->stride);
+             t->name, t->cin, t->cout, b->sizes.value[SIZE_KH], b->sizes.value[SIZE_KW], t->h, t->w,
+             t->stride);
+  if (dilated) buf_printf(out, ", dilation=%" PRId64, t->dilation);
   for (enum size i = 0; i < SIZES; i++) {
     if (i == SIZE_KH || i == SIZE_KW || !is_kept(k, i)) continue;
     attribute(i, name);
@@ -89,7 +98,7 @@ static void print_binding(struct buf *out, const struct kernel *k, const struct 
 
 /* Facts of all bindings: what forward must be able to do. */
 struct needs {
-  bool pooled, strided, side_by_side, averaged, fixed_hw;
+  bool pooled, strided, dilated, side_by_side, averaged, fixed_hw;
 };
 
 static struct needs needs_of(const struct pack *p) {
@@ -98,8 +107,9 @@ static struct needs needs_of(const struct pack *p) {
     const struct target *t = &p->data[i].target;
     n.pooled |= binding_pooling(&p->data[i]) > 1;
     n.strided |= p->data[i].sizes.value[SIZE_S] > 1;
-    n.side_by_side |= t->cout > t->cin;
-    n.averaged |= t->cin > t->cout;
+    n.dilated |= t->dilation > 1;
+    n.side_by_side |= target_out_blocks(t) > 1;
+    n.averaged |= target_in_blocks(t) > 1;
   }
   return n;
 }
@@ -125,9 +135,9 @@ static void print_docstring(struct buf *out, const struct pack *p, struct hash h
   buf_free(&text);
 }
 
-static void print_bindings(struct buf *out, const struct pack *p) {
+static void print_bindings(struct buf *out, const struct pack *p, bool dilated) {
   buf_puts(out, p->count ? "    BINDINGS = (\n" : "    BINDINGS = ()\n");
-  for (int i = 0; i < p->count; i++) print_binding(out, p->kernel, &p->data[i]);
+  for (int i = 0; i < p->count; i++) print_binding(out, p->kernel, dilated, &p->data[i]);
   if (p->count) buf_puts(out, "    )\n");
 }
 
@@ -169,8 +179,10 @@ static void print_init(struct spelling *s, const struct needs *needs) {
            "        b = self.binding(c, h, w, target)\n"
            "        self.target = b[\"name\"]\n"
            "        self.cin, self.cout, self.stride = b[\"cin\"], b[\"cout\"], b[\"stride\"]\n"
-           "        self.c = min(self.cin, self.cout)\n"
-           "        self.copies = max(self.cin, self.cout) // self.c\n");
+           "        self.c = math.gcd(self.cin, self.cout)\n"
+           "        self.blocks = self.cin // self.c  # of inputs, each for copies of its own\n"
+           "        self.copies = self.blocks * (self.cout // self.c)\n");
+  if (needs->dilated) buf_puts(out, "        self.dilation = b[\"dilation\"]\n");
   if (needs->fixed_hw && needs->strided)
     buf_puts(out, "        self.h, self.w = b[\"h\"], b[\"w\"]\n");
   else if (needs->fixed_hw)
@@ -341,16 +353,20 @@ static void print_forward(struct buf *out, const struct needs *needs) {
              " count_include_pad=False)\n");
   if (needs->averaged)
     buf_puts(out,
-             "        if self.cin > self.cout:\n"
-             "            parts = x.chunk(self.copies, dim=1)\n"
-             "            results = [self.template(parts[i], i) for i in range(self.copies)]\n"
-             "            return torch.stack(results).mean(dim=0)\n");
+             "        n = self.blocks\n"
+             "        parts = x.chunk(n, dim=1)\n"
+             "        results = [self.template(parts[i % n], i) for i in range(self.copies)]\n"
+             "        if n > 1:\n"
+             "            blocks = [results[i:i + n] for i in range(0, self.copies, n)]\n"
+             "            results = [torch.stack(block).mean(dim=0) for block in blocks]\n");
+  else if (needs->side_by_side)
+    buf_puts(out, "        results = [self.template(x, copy) for copy in range(self.copies)]\n");
   if (needs->side_by_side)
-    buf_puts(out,
-             "        if self.cout > self.cin:\n"
-             "            results = [self.template(x, copy) for copy in range(self.copies)]\n"
-             "            return torch.cat(results, dim=1)\n");
-  buf_puts(out, "        return self.template(x, 0)\n");
+    buf_puts(out, "        return results[0] if len(results) == 1 else torch.cat(results, dim=1)\n");
+  else if (needs->averaged)
+    buf_puts(out, "        return results[0]\n");
+  else
+    buf_puts(out, "        return self.template(x, 0)\n");
 }
 
 static void print_template(struct spelling *s, const struct plan *plan) {
@@ -385,11 +401,8 @@ static const char *class_name(struct spelling *s, const struct pack_kernel *id) 
   return spelling_text(s, "Kernel_%016" PRIx64 "_%d", id->hash.high, id->before + 1);
 }
 
-static void print_imports(const struct pack *p, struct buf *out) {
-  bool weights = false;
-  for (; p; p = p->next) weights |= kernel_has_weights(p->kernel);
-  buf_puts(out, weights ? "import math\n\n" : "");
-  buf_puts(out, "import torch\nfrom torch import nn\nfrom torch.nn import functional as F\n");
+static void print_imports(struct buf *out) {
+  buf_puts(out, "import math\n\nimport torch\nfrom torch import nn\nfrom torch.nn import functional as F\n");
 }
 
 static void print_class(struct buf *out, const struct pack *p, const struct pack_kernel *id,
@@ -397,12 +410,13 @@ static void print_class(struct buf *out, const struct pack *p, const struct pack
   struct needs needs = needs_of(p);
   struct spelling s;
   struct plan plan;
-  make_plan(p->kernel, patterns, &plan);
   spelling_open(&s, p->kernel, pack_norm(p) != NORM_NONE, out);
+  s.dilated = needs.dilated;
+  make_plan(&s, patterns, &plan);
   const char *name = class_name(&s, id);
   buf_printf(out, "\n\nclass %s(nn.Module):\n", name);
   print_docstring(out, p, id->hash);
-  print_bindings(out, p);
+  print_bindings(out, p, needs.dilated);
   print_init(&s, &needs);
   print_choice(out, &needs);
   print_reset(&s, gains);
@@ -420,7 +434,7 @@ canvas_status spell_torch(canvas_context *ctx, const struct pack *p, const struc
                           bool patterns, struct buf *out) {
   struct buf table = {0};
   for (const struct pack *at = p; at; at = at->next) TRY(kernel_verify(ctx, at->kernel));
-  print_imports(p, out);
+  print_imports(out);
   struct pack_kernel *kernels = pack_identify(p), *id = kernels;
   for (const struct pack *at = p; at; at = at->next)
     print_class(out, at, id++, gains ? (gains++)->of : NULL, patterns, &table);

@@ -18,7 +18,7 @@ from typing import Any
 from torch import nn
 
 from .. import _core
-from ..nn import built_in
+from ..nn import built_in, layer_view
 from ..nn.load_model import model_call
 from ..nn.network import Recipe
 from ..nn.pack import KernelPack
@@ -37,13 +37,31 @@ PLACE = '''class Place(nn.Module):
         return y if self.bias is None else y + self.bias[:, None, None]
 '''
 
+# Where the tensors of some layers are no images.
+VIEWED = '''class Place(nn.Module):
+    """A kernel where a layer was, whose bias stays, between what makes images of the layer's
+    tensors and back.
+    """
+
+    def __init__(self, kernel, bias, view):
+        super().__init__()
+        self.kernel, self.view = kernel, view
+        self.register_parameter("bias", bias)
+
+    def forward(self, x):
+        y = self.kernel(self.view.images(x))
+        return self.view.restored(y if self.bias is None else y + self.bias[:, None, None])
+'''
+
 REPLACE = '''def replace(network):
-    """Put a kernel with fresh weights into the place of every convolution of LAYERS."""
+    """Put a kernel with fresh weights into the place of every layer of LAYERS."""
+    paths = list(network.named_modules(remove_duplicate=False))
     for path, target in LAYERS.items():
         layer = network.get_submodule(path)
-        kernel = {kernel}(layer.in_channels, target=target).to(layer.weight)
-        parent, _, name = path.rpartition(".")
-        setattr(network.get_submodule(parent), name, Place(kernel, layer.bias))
+        kernel = {kernel}({channels}, target=target).to(layer.weight)
+        place = Place(kernel, layer.bias{view})
+        for parent, _, name in (p.rpartition(".") for p, module in paths if module is layer):
+            setattr(network.get_submodule(parent), name, place)
     return network
 '''
 
@@ -88,18 +106,21 @@ def network_code(
     known = recipe.model in built_in.BUILT_IN
     source = inspect.getsource(built_in) if known else ""
     parts = [_facts(images)]
+    views = _views(network)
+    viewed = inspect.getsource(layer_view) if views else ""
     if pack is not None:
-        parts += [_without_imports(kernel), PLACE]
+        parts += [_without_imports(kernel), *definitions(viewed, "View")]
+        parts += [VIEWED if views else PLACE]
     if known:
         parts += definitions(source, built_in.BUILT_IN[recipe.model].__name__)
     if pack is not None:
         one = KernelPack(pack).parts == (KernelPack(pack),)
         made = KernelPack(pack).name if one else "KERNELS[target]"
-        parts += [_layers(network), REPLACE.format(kernel=made)]
+        parts += [_layers(network), *views, _replace(made, bool(views))]
     normed = pack is not None and KernelPack(pack).norm != "none"
     parts += [_build(recipe, known, replaced=pack is not None), FOLDED if normed else LOAD]
     body = "\n\n".join(part.strip("\n") + "\n" for part in parts)
-    head = imports([source, kernel], body)
+    head = imports([source, viewed, kernel], body)
     return f"{_docstring(title, images)}\n{head}\n{body}"
 
 
@@ -203,6 +224,24 @@ def _layers(network: nn.Module) -> str:
     ]
     comment = "# a layer's path: the binding of its kernel"
     return "\n".join([f"LAYERS = {{  {comment}", *lines, "}"])
+
+
+def _views(network: nn.Module) -> list[str]:
+    """The table of views of layers whose tensors are no images; nothing without any."""
+    lines = [
+        f'    "{path}": {child.view},'
+        for path, child in network.named_modules()
+        if isinstance(child, Placeholder) and child.kernel is not None and not child.view.is_plain
+    ]
+    return ["\n".join(["VIEWS = {  # how their tensors become images", *lines, "}"])] * bool(lines)
+
+
+def _replace(kernel: str, viewed: bool) -> str:
+    plain = {"kernel": kernel, "channels": "layer.in_channels", "view": ""}
+    if not viewed:
+        return REPLACE.format(**plain)
+    channels = 'getattr(layer, "in_channels", None) or layer.in_features'
+    return REPLACE.format(kernel=kernel, channels=channels, view=", VIEWS.get(path, View())")
 
 
 def _build(recipe: Recipe, known: bool, replaced: bool) -> str:

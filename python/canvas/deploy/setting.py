@@ -22,6 +22,7 @@ from ..arguments import PATH, Kind
 from ..data import Data, stored
 from ..data import load_images as read_images
 from ..errors import CanvasError
+from ..layer_choice import LayerChoice
 from ..nn.controls import BASELINE
 from ..nn.layer_target import plain_name
 from ..nn.load_model import confirm_model
@@ -252,6 +253,6 @@ def recipe_of(options: Mapping[str, Any], shape: Sequence[int], classes: int) ->
         options["width"],
         (channels, height, width),
         classes,
-        options["policy"],
+        str(LayerChoice.of(options)),
         options["seed"],
     )

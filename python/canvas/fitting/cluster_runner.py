@@ -22,6 +22,7 @@ from torch import nn
 
 from ..cluster.cluster_pool import ClusterPool
 from ..errors import CanvasError
+from ..layer_choice import LayerChoice
 from ..nn.latency import Latency
 from ..nn.layer_time import seconds_of
 from ..workers.pool import Message
@@ -37,7 +38,7 @@ ERRORS = ("error", "nan", "wrong_result")  # kinds of failures that end a fit: o
 
 def base_words(network: Any, options: Any, task: str, images: Any, teacher: Path) -> Message:
     """What every job of a fit has: how its teacher is made, from which file of weights."""
-    facts = {name: options[name] for name in ("memory", "policy")}
+    facts = {"memory": options["memory"], "policy": str(LayerChoice.of(options))}
     return {
         "fit": {**facts, "network": network},
         "teacher": str(teacher),

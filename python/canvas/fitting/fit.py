@@ -31,6 +31,7 @@ from ..data import Data, NamedSource, Streamed, as_data, keep_beside, stored, st
 from ..devices import text_of
 from ..errors import CanvasError
 from ..fit_options import read_fit_options
+from ..layer_choice import LayerChoice
 from ..nn.behaviour import record, record_answers
 from ..nn.convert import copied
 from ..nn.layer_target import targets_text
@@ -131,6 +132,9 @@ class Fit:
 
 @checked(
     policy=TEXT,
+    linear=TEXT,
+    depthwise=TEXT,
+    unequal=TEXT,
     say=FUNCTION,
     draws=WHOLE,
     epochs=WHOLE,
@@ -153,6 +157,9 @@ def fit(
     task: Task | str = "classification",
     budget: str | Sequence[str] = "latency=0.6x",
     policy: str = "all",
+    linear: str = "no",
+    depthwise: str = "no",
+    unequal: str = "gcd",
     draws: int = 200,
     epochs: int = 2,
     longer: int = 6,
@@ -179,7 +186,8 @@ def fit(
     or "unlabelled".
     `budget`: one or several of "latency=0.6x" (a share of the whole network's native time),
     "macs=0.3x" and "params=0.5x" (a share of the layers replaced); each gets candidates of its
-    own.  `policy`: which convolutions, as in canvas.convert.  `draws`: kernels that are screened;
+    own.  `policy`, `linear`, `depthwise` ("yes", "no"), `unequal`: which layers, as
+    in canvas.convert.  `draws`: kernels that are screened;
     0 takes known operators alone.  `epochs`: passes of distillation for every candidate; `longer`:
     for the best of each kind, which are made from `final_seeds` seeds and scored on test images.
     `time_limit`: seconds, or a text such as "10m", of which screening and table get half.
@@ -206,6 +214,9 @@ def fit(
         "task": chosen.name,
         "budget": [] if budget is None else budget,
         "policy": policy,
+        "linear": linear,
+        "depthwise": depthwise,
+        "unequal": unequal,
         "draws": draws,
         "epochs": epochs,
         "longer": longer,
@@ -270,7 +281,7 @@ def fit_into(
         memory = int(options["memory"])
         train = some_inputs(source, task, "train", IMAGES, memory)
         validation = some_inputs(source, task, "validation", VALIDATION, memory)
-        teacher = Teacher(network, options["policy"], train, validation, task)
+        teacher = Teacher(network, str(LayerChoice.of(options)), train, validation, task)
         run = FitRun(study, options, teacher, source, display, begun)
         with writing(study.folder):
             begin(run)

@@ -20,6 +20,7 @@ from ..data import READERS, Data, NamedSource, Streamed, as_data, stored
 from ..data.readers import image_options
 from ..data.streamed import made_by_name
 from ..errors import CanvasError
+from ..layer_choice import LayerChoice
 from ..nn.load_model import load_for
 from ..nn.network import Recipe, build_network
 from ..reporting.displays import make_display
@@ -136,8 +137,8 @@ def network_of(
     """The network for these data, and what it is built from, as JSON has it."""
     if isinstance(source, Data):
         recipe = Recipe(
-            options["model"], options["width"], source.shape, source.classes, options["policy"],
-            options["seed"],
+            options["model"], options["width"], source.shape, source.classes,
+            str(LayerChoice.of(options)), options["seed"],
         )  # fmt: skip
         return build_network(recipe), {**recipe.to_json(), "shape": list(recipe.shape)}
     example = task.inputs_of(source.first("train", 1)[0])

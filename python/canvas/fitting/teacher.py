@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from ..inputs import Inputs
-from ..nn.convert import convert, copied, restore_kept
+from ..nn.convert import convert_layers, copied, restore_kept
 from ..nn.layer_target import Target
 from ..nn.placeholder import Placeholder, get_placeholders
 from ..tasks.classification import CLASSIFICATION
@@ -58,7 +58,7 @@ class Teacher:
         self.network = copied(network).eval().requires_grad_(True)
         self.task = task
         self.train = Inputs.of(train)
-        conversion = convert(self.network, self.train[:1].example, policy=policy)
+        conversion = convert_layers(self.network, self.train[:1].example, policy)
         self.converted = conversion.model.eval()
         self.table = str(conversion)
         self.holders: dict[str, Placeholder] = {

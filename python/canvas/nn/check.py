@@ -9,13 +9,14 @@ seeded image:
 If the pack has norms, their statistics, scales and shifts are seeded too.  The module is then
 compared in evaluation mode, as it is and after `fold`; the interpreter runs on the folded weights.
 
-`check` uses small bindings with the groups, windows, strides and copies of the pack, the fewest
-legal channels and images of 5 x 6; a kernel that takes the stride itself has whole multiples of it
-where another has one pixel less.
+`check` uses small bindings with the groups, windows, strides, dilations and copies of the pack,
+the fewest legal channels and images of 5 x 6; a kernel that takes the stride itself has whole
+multiples of it where another has one pixel less.
 """
 
 from __future__ import annotations
 
+import math
 from itertools import product
 from typing import Any, Protocol, TypeVar
 
@@ -79,20 +80,24 @@ def small_packs(pack: P) -> list[P]:
     """The kernel of a pack of one at one small binding for every kind of binding that it has."""
     kinds: dict[tuple[int, ...], dict[str, int]] = {}
     for b in pack.module.BINDINGS:
-        wider = (b["cout"] > b["cin"]) - (b["cout"] < b["cin"])
-        kinds.setdefault((b.get("g", 1), b["kh"], b["kw"], b["stride"], wider), b)
+        common = math.gcd(b["cin"], b["cout"])
+        several = b["cin"] > common, b["cout"] > common
+        blocks = (2 if several[0] else 1, 2 + several[0] if several[1] else 1)
+        sizes = (b["kh"], b["kw"], b["stride"], b.get("dilation", 1))
+        kinds.setdefault((b.get("g", 1), *sizes, *blocks), b)
     return [_small_pack(pack, kind, b) for kind, b in kinds.items()]
 
 
 def _small_pack(pack: P, kind: tuple[int, ...], binding: dict[str, int]) -> P:
-    groups, kh, kw, stride, wider = kind
-    largest, why = min(binding["cin"], binding["cout"]), ""
+    groups, kh, kw, stride, dilation, inputs, outputs = kind
+    largest, why = math.gcd(binding["cin"], binding["cout"]), ""
     heights = sorted({HEIGHT * stride - (stride > 1), HEIGHT * stride})
     grains = [m for m in (2, 3, 4, 6, 8, 12, 16, 24, 32) if groups * m < largest]
     for channels in [*(groups * m for m in grains if groups * m >= 4), largest]:
-        cin, cout = channels * (2 if wider < 0 else 1), channels * (2 if wider > 0 else 1)
+        cin, cout = channels * inputs, channels * outputs
         for height, budget in product(heights, ("macs=1x", "macs=30x", "macs=none")):
-            target = f"small {cin} {cout} {height} {WIDTH * stride} {kh}x{kw} {stride} 1"
+            sizes = f"{height} {WIDTH * stride} {kh}x{kw} {stride} 1 {dilation}"
+            target = f"small {cin} {cout} {sizes}"
             try:
                 options = f"G={groups} exempt=1 norm={pack.norm}"
                 return type(pack)(

@@ -1,65 +1,54 @@
-"""Placeholders for the convolutions of any network.
+"""Placeholders for the convolutions, and if wanted the linear layers, of any network.
 
-One real forward pass with hooks shows which convolutions run, in which order and on what; each
-gets a row in a table: replaced, or skipped and why.  Nothing else of the network changes, all
-weights stay.
-
-Rules, in this order (paper 4.2 and 6.1): a standard Conv2d that runs once, accepted by the filter,
-not the first convolution, one group, no dilation, odd window, zero padding of half the window,
-C_in and C_out equal or one a multiple of the other, the same stride along both axes.  Its output
-is then ceil(H/stride): the kernel sees the input average-pooled by the stride.  policy="spatial"
-leaves out 1x1 windows.  An image of one pixel has no neighbours to see: a convolution on one (in
-squeeze-and-excitation, behind a global pooling) stays, but for policy="all".
+One real forward pass with hooks shows which of them run, in which order and on what; each gets a
+row in a table: replaced, or skipped and why (survey.py has the rules).  Nothing else of the
+network changes, all weights stay.  policy="spatial" leaves out 1x1 windows.  An image of one pixel
+has no neighbours to see: a convolution on one (in squeeze-and-excitation, behind a global pooling)
+stays, but for policy="all".
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Collection, Mapping
+import warnings
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from dataclasses import replace as replaced
 from typing import Any
 
 from torch import nn
-from torch.utils.flop_counter import FlopCounterMode
 
 from ..arguments import FUNCTION, SWITCH, TEXT, checked, shown
 from ..errors import CanvasError
-from .layer_target import Target, plain_name, targets_text
-from .placeholder import Placeholder, replace, run_quietly
+from ..layer_choice import POLICIES, LayerChoice
+from .layer_target import plain_name, targets_text
+from .placeholder import Placeholder, replace
+from .survey import Filter, Survey
 
 __all__ = ["Conversion", "Row", "convert", "replace"]
 
-POLICIES = ("paper", "spatial", "all")
-CONVOLUTIONS = (
-    nn.Conv1d,
-    nn.Conv2d,
-    nn.Conv3d,
-    nn.ConvTranspose1d,
-    nn.ConvTranspose2d,
-    nn.ConvTranspose3d,
-)
-
-ONE_PIXEL = "its image has one pixel, no neighbours (policy 'all' replaces it)"
-
-Filter = Callable[[nn.Module, str], bool]
+LITTLE = 0.5  # share of a network's MACs in layers replaced, below which a conversion warns
+MANY = 0.9  # share in layers of the table, below which it names what else there is
 
 
 @dataclass(frozen=True)
 class Row:
-    """What became of one convolution; `macs` of one image, 0 where it did not run."""
+    """What became of one layer; `macs` of one image, 0 where it did not run."""
 
     name: str
     status: str  # "replaced" or "skipped"
     reason: str
     macs: int
+    kind: str = "convolution"  # or "linear"
 
 
 @dataclass(frozen=True)
 class Conversion:
-    """A network with placeholders, its targets text, and a row per convolution in the order they
-    run.
+    """A network with placeholders, its targets text, and a row per convolution (and linear layer,
+    if these are replaced) in the order they run.
 
-    `covered` is the share of the network's MACs in the layers replaced: it bounds the speed-up.
+    `covered` is the share of the network's MACs (`macs`, of one image) in the layers replaced: it
+    bounds the speed-up.
     str() is the table.
     """
 
@@ -67,6 +56,7 @@ class Conversion:
     targets: str
     table: tuple[Row, ...]
     covered: float
+    macs: int
 
     def __str__(self) -> str:
         names = max(len(row.name) for row in self.table)
@@ -75,68 +65,90 @@ class Conversion:
             what = row.status if row.status == "replaced" else f"skipped: {row.reason}"
             lines.append(f"{row.name:{names}}  {row.macs:13,}  {what}")
         count = sum(row.status == "replaced" for row in self.table)
+        what = "layers" if any(row.kind == "linear" for row in self.table) else "convolutions"
         lines.append(
-            f"{count} of {len(self.table)} convolutions replaced, "
-            f"{self.covered:.1%} of the network's MACs"
+            f"{count} of {len(self.table)} {what} replaced, {self.covered:.1%} of the network's "
+            f"MACs: at most {self.bound:.3g} times as fast"
         )
         return "\n".join(lines) + "\n"
 
+    @property
+    def bound(self) -> float:
+        """How many times fewer MACs are left if the layers replaced take none."""
+        return 1 / max(1 - self.covered, 1 / max(self.macs, 1))
 
-@checked(policy=TEXT, filter_fn=FUNCTION, inplace=SWITCH)
+
+@checked(
+    policy=TEXT, filter_fn=FUNCTION, inplace=SWITCH, linear=SWITCH, depthwise=SWITCH, unequal=TEXT
+)
 def convert(
     model: nn.Module,
     example_input: Any,
     policy: str = "paper",
     filter_fn: Filter | None = None,
     inplace: bool = False,
+    linear: bool = False,
+    depthwise: bool = False,
+    unequal: str = "gcd",
 ) -> Conversion:
     """Replace the convolutions of a network by placeholders.
 
     `example_input`: a tensor, or a tuple or dict of arguments, as the network takes it.  `policy`:
-    "paper" (any odd window), "spatial" (only larger than 1x1) or "all" (also on images of one
-    pixel).  ``filter_fn(layer, path)`` returns False for layers to keep.  Without `inplace`, a
-    deep copy is converted.  Until canvas.replace, a placeholder computes the layer it replaces.
+    "paper" (any window), "spatial" (only larger than 1x1) or "all" (also on images of one pixel).
+    ``filter_fn(layer, path)`` returns False for layers to keep.  Without `inplace`, a deep copy is
+    converted.  `linear`: linear layers are replaced, too; `depthwise`: depth-wise convolutions,
+    too.  `unequal`: what becomes of layers where neither number of channels is a multiple of the
+    other; "gcd": kernels with their greatest common divisor of channels, one for each pair of
+    blocks of inputs and outputs; "skip": they stay.  Until canvas.replace, a placeholder computes
+    the layer it replaces.
 
-    Raises CanvasError for bad input, and if no layer can be replaced; the message names a policy
-    that finds some.
+    Warns if less than half of the network's MACs are in the layers replaced.  Raises CanvasError
+    for bad input, and if no layer can be replaced; the message names a policy that finds some.
     """
-    return convert_layers(model, example_input, policy, filter_fn, inplace)
+    choice = LayerChoice(policy, linear, depthwise, unequal).checked()
+    conversion = convert_layers(model, example_input, choice, filter_fn, inplace)
+    if conversion.covered < LITTLE:
+        warnings.warn(_little(conversion, choice), stacklevel=3)
+    return conversion
 
 
 def convert_layers(
     model: nn.Module,
     example_input: Any,
-    policy: str = "paper",
+    choice: LayerChoice | str = "paper",
     filter_fn: Filter | None = None,
     inplace: bool = False,
     named: Collection[str] = (),
 ) -> Conversion:
-    """`convert`, where targets that are `named` are replaced on images of one pixel, too: a pack
-    of an earlier version may have sizes for them.
+    """`convert` by the choice of layers, or its text.  `named`: targets that a pack names; others
+    stay, and those are replaced on images of one pixel, too (a pack of an earlier version may have
+    sizes for them).
     """
     if not isinstance(model, nn.Module):
         raise CanvasError(f"a torch.nn.Module is needed, not {type(model).__name__}")
-    if policy not in POLICIES:
-        raise CanvasError(f"policy '{policy}' is unknown, it is one of: {', '.join(POLICIES)}")
-    if isinstance(model, nn.Conv2d):
-        raise CanvasError("the network is a single convolution; wrap it in nn.Sequential")
+    choice = LayerChoice.parse(choice) if isinstance(choice, str) else choice
+    if isinstance(model, (nn.Conv1d, nn.Conv2d)) or (
+        choice.linear and isinstance(model, nn.Linear)
+    ):
+        raise CanvasError("the network is a single layer; wrap it in nn.Sequential")
     model = model if inplace else copied(model)
-    survey = _Survey.of(model, example_input, frozenset(named))
-    reasons = {path: survey.reason(path, policy, filter_fn) for path in survey.paths}
+    survey = Survey.of(model, example_input, choice.linear, named)
+    reasons = {path: survey.reason(path, choice, filter_fn) for path in survey.paths}
     if not any(reason == "" for reason in reasons.values()):
-        raise CanvasError(_nothing(survey, policy, filter_fn, reasons))
+        raise CanvasError(_nothing(survey, choice, filter_fn, reasons))
     targets, taken = [], set[str]()
     for path, reason in reasons.items():
         if not reason:
             target = survey.target(path, plain_name(path, taken))
-            put_layer(model, path, Placeholder.instead_of(survey.layers[path], target))
+            placeholder = Placeholder.instead_of(survey.layers[path], target, survey.view(path))
+            put_everywhere(model, survey.layers[path], placeholder)
             targets.append(target)
     rows = tuple(
-        Row(path, "skipped" if reason else "replaced", reason, survey.macs(path))
-        for path, reason in reasons.items()
+        Row(path, "skipped" if why else "replaced", why, survey.macs(path), survey.kind(path))
+        for path, why in reasons.items()
     )
     covered = sum(row.macs for row in rows if row.status == "replaced") / max(survey.total, 1)
-    return Conversion(model, targets_text(targets), rows, covered)
+    return Conversion(model, targets_text(targets), rows, covered, survey.total)
 
 
 def restore_kept(model: nn.Module) -> nn.Module:
@@ -145,9 +157,9 @@ def restore_kept(model: nn.Module) -> nn.Module:
     """
     if not isinstance(model, nn.Module):
         raise CanvasError(f"restore_kept takes a torch.nn.Module, not {shown(model)}")
-    for path, child in list(model.named_modules()):
+    for child in list(model.modules()):
         if isinstance(child, Placeholder) and child.kernel is None and child.original is not None:
-            put_layer(model, path, child.original)
+            put_everywhere(model, child, child.original)
     return model
 
 
@@ -161,175 +173,28 @@ def copied(model: nn.Module) -> nn.Module:
         ) from error
 
 
+def put_everywhere(model: nn.Module, old: nn.Module, new: nn.Module) -> None:
+    """`new` at all paths of `old`, which may be a part of several modules."""
+    paths = [p for p, child in model.named_modules(remove_duplicate=False) if child is old]
+    for path in paths:
+        put_layer(model, path, new)
+
+
 def put_layer(model: nn.Module, path: str, layer: nn.Module) -> None:
     parent, _, name = path.rpartition(".")
     setattr(model.get_submodule(parent), name, layer)
 
 
-@dataclass
-class _Survey:
-    """What one forward pass shows about every convolution."""
-
-    layers: dict[str, Any]  # by path, in the order they run; those that do not run come last
-    shapes: dict[str, list[tuple[int, ...]]]
-    shared: dict[str, str]  # path -> with whom
-    total: int  # MACs of one image, all layers
-    named: frozenset[str]  # targets that are replaced on one pixel, too
-
-    @property
-    def paths(self) -> list[str]:
-        return list(self.layers)
-
-    @classmethod
-    def of(cls, model: nn.Module, example_input: Any, named: frozenset[str]) -> _Survey:
-        hidden = {
-            id(inside)
-            for placeholder in model.modules()
-            if isinstance(placeholder, Placeholder)
-            for inside in placeholder.modules()
-        }
-        found: dict[str, Any] = {}
-        for path, layer in model.named_modules(remove_duplicate=False):
-            if isinstance(layer, CONVOLUTIONS) and id(layer) not in hidden:
-                found[path] = layer
-        if not found:
-            raise CanvasError("the network has no convolution; put canvas.Placeholder() into it")
-        shapes: dict[nn.Module, list[tuple[int, ...]]] = {}
-
-        def note(layer: nn.Module, inputs: tuple[Any, ...]) -> None:
-            shapes.setdefault(layer, []).append(tuple(inputs[0].shape))
-
-        with FlopCounterMode(display=False) as counter:
-            run_quietly(model, example_input, dict.fromkeys(found.values(), note))
-        order = {layer: place for place, layer in enumerate(shapes)}
-        paths = sorted(found, key=lambda path: order.get(found[path], len(order)))
-        images = max((calls[0][0] for calls in shapes.values() if len(calls[0]) == 4), default=1)
-        return cls(
-            {path: found[path] for path in paths},
-            {path: shapes.get(found[path], []) for path in paths},
-            _shared(found),
-            counter.get_total_flops() // 2 // max(images, 1),
-            named,
-        )
-
-    def reason(self, path: str, policy: str, filter_fn: Filter | None) -> str:
-        """Why the convolution stays, "" if it is replaced."""
-        layer = self.layers[path]
-        return (
-            self._not_standard(path, layer)
-            or ("the filter leaves it out" if filter_fn and not filter_fn(layer, path) else "")
-            or ("it is the first convolution" if path == self.paths[0] else "")
-            or _unsuitable(layer)
-            or ("its window is 1x1" if policy == "spatial" and layer.kernel_size == (1, 1) else "")
-            or (ONE_PIXEL if policy != "all" and self._is_one_pixel(path) else "")
-        )
-
-    def _is_one_pixel(self, path: str) -> bool:
-        """Of what a kernel sees, the input pooled by the stride; targets that are named do not
-        count.
-        """
-        if plain_name(path, set()) in self.named:
-            return False
-        (_, _, h, w), (down, right) = self.shapes[path][0], self.layers[path].stride
-        return h <= down and w <= right
-
-    def _not_standard(self, path: str, layer: Any) -> str:
-        calls = self.shapes[path]
-        if type(layer) is not nn.Conv2d:
-            return f"its type is {type(layer).__name__}"
-        if path in self.shared:
-            return f"it shares its weight with '{self.shared[path]}'"
-        if not calls:
-            return "the example input does not reach it"
-        if len({shape[1:] for shape in calls}) > 1:
-            return "it runs several times on different shapes"
-        if len(calls) > 1:
-            return f"it runs {len(calls)} times in one pass"
-        if len(calls[0]) != 4:
-            return f"its input {list(calls[0])} has no batch axis"
-        if layer._forward_hooks or layer._forward_pre_hooks or layer._backward_hooks:
-            return "it has hooks of its own"
-        return ""
-
-    def target(self, path: str, name: str) -> Target:
-        layer, (_, _, h, w) = self.layers[path], self.shapes[path][0]
-        kh, kw = layer.kernel_size
-        return Target(name, layer.in_channels, layer.out_channels, h, w, kh, kw, layer.stride[0])
-
-    def macs(self, path: str) -> int:
-        """Multiply-accumulates of one image, by the layer's own sizes, over all its calls."""
-        layer, total = self.layers[path], 0
-        for shape in self.shapes[path]:
-            spatial = shape[len(shape) - len(layer.kernel_size) :]
-            pixels = _pixels(layer, spatial)
-            total += layer.weight.numel() * pixels
-        return total
-
-
-def _pixels(layer: Any, spatial: tuple[int, ...]) -> int:
-    """Places where the whole weight is applied: of the output, or of the input of a transposed
-    one.
-    """
-    count = 1
-    for axis, size in enumerate(spatial):
-        if not layer.transposed:
-            pad = _padding(layer)[axis]
-            reach = layer.dilation[axis] * (layer.kernel_size[axis] - 1) + 1
-            size = (size + pad - reach) // layer.stride[axis] + 1
-        count *= size
-    return count
-
-
-def _padding(layer: Any) -> tuple[int, ...]:
-    """Both sides together, along each axis."""
-    if layer.padding == "valid":
-        return (0,) * len(layer.kernel_size)
-    if layer.padding == "same":
-        return tuple(d * (k - 1) for d, k in zip(layer.dilation, layer.kernel_size))
-    return tuple(2 * p for p in layer.padding)
-
-
-def _shared(found: Mapping[str, Any]) -> dict[str, str]:
-    """Layers that are one module under two paths, or whose weights are one tensor."""
-    first: dict[int, str] = {}
-    shared: dict[str, str] = {}
-    for path, layer in found.items():
-        other = first.setdefault(id(layer.weight), path)
-        if other != path:
-            shared[path] = other
-            shared.setdefault(other, path)
-    return shared
-
-
-def _unsuitable(layer: Any) -> str:
-    """Why no kernel can stand for a Conv2d of these attributes, "" if one can."""
-    (kh, kw), (cin, cout) = layer.kernel_size, (layer.in_channels, layer.out_channels)
-    if layer.groups != 1:
-        return "it is depth-wise" if layer.groups == cin else f"it has {layer.groups} groups"
-    if layer.dilation != (1, 1):
-        return f"its dilation is {'x'.join(map(str, layer.dilation))}"
-    if kh % 2 == 0 or kw % 2 == 0:
-        return f"its window {kh}x{kw} is even"
-    if layer.padding_mode != "zeros":
-        return f"its padding mode is '{layer.padding_mode}'"
-    if _padding(layer) != (kh - 1, kw - 1):
-        return f"its padding is not {kh // 2}x{kw // 2}, half the window"
-    if layer.stride[0] != layer.stride[1]:
-        return f"its strides {layer.stride[0]} and {layer.stride[1]} differ"
-    if cin % cout and cout % cin:
-        return f"neither of its channels {cin} -> {cout} is a multiple of the other"
-    return ""
-
-
 def _nothing(
-    survey: _Survey, policy: str, filter_fn: Filter | None, reasons: Mapping[str, str]
+    survey: Survey, choice: LayerChoice, filter_fn: Filter | None, reasons: Mapping[str, str]
 ) -> str:
-    """The message for a network in which no convolution can be replaced."""
+    """The message for a network in which no layer can be replaced."""
     for other in POLICIES:
-        count = sum(not survey.reason(path, other, filter_fn) for path in survey.paths)
+        wider = replaced(choice, policy=other)
+        count = sum(not survey.reason(path, wider, filter_fn) for path in survey.paths)
         if count:
             return (
-                f"policy '{policy}' finds no convolution to replace; "
+                f"policy '{choice.policy}' finds no convolution to replace; "
                 f"policy '{other}' would replace {count}"
             )
     counts: dict[str, int] = {}
@@ -338,3 +203,19 @@ def _nothing(
     common = sorted(counts.items(), key=lambda item: -item[1])[:3]
     why = ", ".join(f"{count} because {reason}" for reason, count in common)
     return f"no policy finds a convolution to replace in this network: {why}"
+
+
+def _little(conversion: Conversion, choice: LayerChoice) -> str:
+    """The warning for a network of which few MACs are in layers that are replaced: those that most
+    of the others are in.
+    """
+    lost: dict[str, int] = {}
+    for row in conversion.table:
+        if row.status != "replaced":
+            lost[row.reason] = lost.get(row.reason, 0) + row.macs
+    most = max(lost, key=lambda reason: lost[reason], default="")
+    why = f"; most of the convolutions that stay: {most}" if most else ""
+    listed = sum(row.macs for row in conversion.table) / max(conversion.macs, 1)
+    other = not choice.linear and listed < MANY
+    hint = f"; {1 - listed:.1%} are not in convolutions (linear=True)" if other else ""
+    return f"{conversion.covered:.1%} of the network's MACs are in layers replaced{why}{hint}"

@@ -13,7 +13,8 @@ from torch.nn import functional as F
 
 from ..arguments import shown
 from ..errors import CanvasError
-from .convert import put_layer, restore_kept
+from .convert import put_everywhere, restore_kept
+from .layer_view import Images, Restored
 from .pack import KernelPack
 from .placeholder import Placeholder
 
@@ -36,12 +37,14 @@ def finalize(model: nn.Module) -> nn.Module:
             continue
         if not path:
             raise CanvasError("finalize takes the network around a placeholder")
-        put_layer(model, path, nn.Identity() if child.kernel is None else _straight(child))
+        put_everywhere(model, child, nn.Identity() if child.kernel is None else _straight(child))
     return model
 
 
 def _straight(placeholder: Placeholder) -> nn.Module:
-    """The kernel of a placeholder as a graph of its operations, with the bias behind it."""
+    """The kernel of a placeholder as a graph of its operations, with the bias behind it, between
+    what makes images of the layer's tensors and back.
+    """
     kernel, bias = placeholder.kernel, placeholder.bias
     assert kernel is not None
     training = kernel.training
@@ -49,6 +52,9 @@ def _straight(placeholder: Placeholder) -> nn.Module:
         kernel = _graph(kernel)
     if bias is not None:
         kernel = Biased(kernel, bias)
+    view = placeholder.view
+    if not view.is_plain:
+        kernel = nn.Sequential(Images(view), kernel, Restored(view))
     return kernel.train(training)
 
 

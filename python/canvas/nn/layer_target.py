@@ -11,7 +11,9 @@ NAME_LIMIT = 120
 
 @dataclass(frozen=True)
 class Target:
-    """A layer to replace: channels, height and width of its input, window, stride."""
+    """A layer to replace: channels, height and width of its input, window, stride, groups,
+    dilation.
+    """
 
     name: str
     cin: int
@@ -21,38 +23,44 @@ class Target:
     kh: int = 3
     kw: int = 3
     stride: int = 1
+    groups: int = 1
+    dilation: int = 1
 
     def line(self) -> str:
         """The target as a line of a targets text."""
-        window = f"{self.kh}x{self.kw}"
-        return f"{self.name} {self.cin} {self.cout} {self.h} {self.w} {window} {self.stride} 1"
+        sizes = f"{self.cin} {self.cout} {self.h} {self.w} {self.kh}x{self.kw} {self.stride}"
+        dilation = f" {self.dilation}" if self.dilation != 1 else ""
+        return f"{self.name} {sizes} {self.groups}{dilation}"
 
     @classmethod
     def from_line(cls, line: str) -> Target:
         """The target of one line of a targets text, whose window is written as HxW."""
-        name, cin, cout, h, w, window, stride, _ = line.split()
+        name, cin, cout, h, w, window, *rest = line.split()
         kh, kw = window.split("x")
-        return cls(name, *map(int, (cin, cout, h, w, kh, kw, stride)))
+        return cls(name, *map(int, (cin, cout, h, w, kh, kw, *rest)))
 
     @property
     def macs(self) -> int:
-        """Multiply-accumulates of the dense convolution for one image."""
+        """Multiply-accumulates of the layer for one image."""
         return self.params * -(-self.h // self.stride) * -(-self.w // self.stride)
 
     @property
     def params(self) -> int:
-        """Weights of the dense convolution."""
-        return self.cin * self.cout * self.kh * self.kw
+        """Weights of the layer, without bias."""
+        return self.cin // self.groups * self.cout * self.kh * self.kw
 
     def sizes(self) -> tuple[int, ...]:
-        return self.cin, self.cout, self.kh, self.kw, self.h, self.w, self.stride
+        window = self.kh, self.kw, self.h, self.w, self.stride
+        return self.cin, self.cout, *window, self.groups, self.dilation
 
     def sizes_text(self) -> str:
         """Name and sizes as the bind and keep lines of a pack have them."""
-        return (
+        text = (
             f"{self.name} Cin={self.cin} Cout={self.cout} KH={self.kh} KW={self.kw} "
             f"H={self.h} W={self.w} stride={self.stride}"
         )
+        rare = {"groups": self.groups, "dilation": self.dilation}
+        return text + "".join(f" {key}={size}" for key, size in rare.items() if size != 1)
 
 
 def screening_layer(targets: Sequence[Target]) -> Target:

@@ -18,7 +18,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from ..inputs import Inputs
 from .behaviour import record, record_answers
-from .convert import convert, convert_layers, replace, restore_kept
+from .convert import convert_layers, replace, restore_kept
 from .load_model import check_model, load_model
 from .pack import KernelPack
 from .placeholder import get_placeholders, known_targets
@@ -26,7 +26,8 @@ from .placeholder import get_placeholders, known_targets
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a network is built from; images are [channels, height, width].  `classes` is 0 where
+    """What a network is built from; images are [channels, height, width].  `policy`: the text of
+    a layer_choice.LayerChoice.  `classes` is 0 where
     its outputs are no scores of classes.  `inputs`: the form of what it takes (Inputs.form), empty
     for one image; `shape` is then that of the first image among it, zeros without any.
     """
@@ -87,7 +88,7 @@ def plan_network(recipe: Recipe, batch: int = 1) -> Plan:
     done = record_of(recipe)
     macs, params = cost_on(model, recipe.example())
     seconds = forward_seconds(model, recipe.example(batch))
-    conversion = convert(model, recipe.example().example, policy=recipe.policy)
+    conversion = convert_layers(model, recipe.example().example, recipe.policy)
     return Plan(conversion.targets, str(conversion), macs, params, seconds, done)
 
 

@@ -34,10 +34,11 @@ TEXT_LIMIT = 16 << 20  # bytes, as in the core
 HEAD = "canvas 1\n"  # the first line of a pack's text
 # A line of a layer; a node may be called `bind` or `keep`, too.
 LAYER = {word: re.compile(rf"^{word} \S+ Cin=.*\n", re.M) for word in ("bind", "keep")}
-LAYER_KEYS = ("Cin", "Cout", "KH", "KW", "stride")
+LAYER_KEYS = ("Cin", "Cout", "KH", "KW", "stride", "groups", "dilation")
 LAYER_SIZES = re.compile(
     r"^(?P<word>bind|keep) (?P<name>\S+) Cin=(?P<Cin>\d+) Cout=(?P<Cout>\d+) KH=(?P<KH>\d+) "
-    r"KW=(?P<KW>\d+) H=(?P<H>\d+) W=(?P<W>\d+) stride=(?P<stride>\d+)(?P<rest>[^#\n]*).*$",
+    r"KW=(?P<KW>\d+) H=(?P<H>\d+) W=(?P<W>\d+) stride=(?P<stride>\d+)"
+    r"(?: groups=(?P<groups>\d+))?(?: dilation=(?P<dilation>\d+))?(?P<rest>[^#\n]*).*$",
     re.M,
 )
 GROUPS = re.compile(r" G=(\d+)")
@@ -140,7 +141,7 @@ class KernelPack:
             if target is None:
                 return found[0]
             new = f"{found['word']} {target.sizes_text()}"
-            same = all(int(found[key]) == getattr(target, key.lower()) for key in LAYER_KEYS)
+            same = all(int(found[key] or 1) == getattr(target, key.lower()) for key in LAYER_KEYS)
             if not same or f"{found[0]} ".startswith(f"{new} "):
                 return found[0]
             return f"{new}{found['rest']}"
@@ -236,6 +237,15 @@ class KernelPack:
     def targets(self) -> list[str]:
         """The names of the layers that have a kernel."""
         return [target["name"] for target in self.cost["targets"]]
+
+    @property
+    def layers(self) -> list[Target]:
+        """The layers of the bind lines, with their sizes."""
+        from .layer_target import Target
+
+        found = (line for line in LAYER_SIZES.finditer(self.text) if line["word"] == "bind")
+        keys = ("Cin", "Cout", "H", "W", "KH", "KW", "stride", "groups", "dilation")
+        return [Target(line["name"], *(int(line[key] or 1) for key in keys)) for line in found]
 
     @cached_property
     def kept(self) -> list[str]:
@@ -339,10 +349,10 @@ class KernelPack:
 
 def _dense_macs(line: re.Match[str]) -> int:
     """Of the convolution of a layer's line."""
-    cin, cout, kh, kw, h, w, stride = (
-        int(line[key]) for key in ("Cin", "Cout", "KH", "KW", "H", "W", "stride")
+    cin, cout, kh, kw, h, w, stride, groups = (
+        int(line[key] or 1) for key in ("Cin", "Cout", "KH", "KW", "H", "W", "stride", "groups")
     )
-    return cin * cout * kh * kw * -(-h // stride) * -(-w // stride)
+    return cin // groups * cout * kh * kw * -(-h // stride) * -(-w // stride)
 
 
 def _weight_shapes(text: str) -> list[str]:

@@ -12,6 +12,7 @@ when the process starts (so that a script prints the same kernel twice), set by 
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,6 +26,7 @@ from .. import _core
 from ..arguments import SWITCH, TEXT, WHOLE, checked, shown
 from ..errors import CanvasError, NoSolution, one_line
 from .layer_target import Target, plain_name, targets_text
+from .layer_view import View
 from .pack import KernelPack
 
 DRAWS = 1000  # indices that one call of `sample` tries
@@ -32,12 +34,11 @@ NORMS = ("batch", "none")
 
 
 class Placeholder(nn.Module):
-    """Where a kernel goes; until then the identity, or the convolution that `canvas.convert` found
-    here.
+    """Where a kernel goes; until then the identity, or the layer that `canvas.convert` found here.
 
-    Put in by hand it accepts [N, C, H, W] and, as identity only, [N, C, W] and [N, C].  For
-    budgets it then counts as a dense 3x3 convolution C -> C.  A bias of the convolution stays and
-    is added after the kernel.
+    Put in by hand it accepts [N, C, H, W], [N, C, W] and [N, C].  For budgets it then counts as a
+    dense convolution C -> C with a window of 3 along each axis.  A bias of the layer stays and is
+    added after the kernel.
     """
 
     kernel: nn.Module | None
@@ -50,21 +51,24 @@ class Placeholder(nn.Module):
         self.original = None
         self.register_parameter("bias", None)
         self.target: Target | None = None
+        self.view = View()
         self.by_hand = True
 
     @classmethod
-    def instead_of(cls, layer: nn.Module, target: Target) -> Placeholder:
-        """A placeholder that computes `layer` until it is replaced."""
+    def instead_of(cls, layer: nn.Module, target: Target, view: View) -> Placeholder:
+        """A placeholder that computes `layer`, seen by `view`, until it is replaced."""
         placeholder = cls()
         placeholder.original = layer
         placeholder.target = target
+        placeholder.view = view
         placeholder.by_hand = False
         return placeholder
 
     def forward(self, x: Tensor) -> Tensor:
         if self.kernel is not None:
-            y = self.kernel(x)
-            return y if self.bias is None else y + self.bias[:, None, None]
+            y = self.kernel(x if self.view.is_plain else self.view.images(x))
+            y = y if self.bias is None else y + self.bias[:, None, None]
+            return y if self.view.is_plain else self.view.restored(y)
         if self.original is not None:
             return self.original(x)
         if self.by_hand and not 2 <= x.dim() <= 4:
@@ -72,7 +76,7 @@ class Placeholder(nn.Module):
         return x
 
     def put(self, kernel: nn.Module) -> None:
-        """Hold `kernel`; the convolution is dropped but for its bias."""
+        """Hold `kernel`; the layer is dropped but for its bias."""
         if self.original is not None:
             self.bias = self.original.bias
             del self.original
@@ -128,9 +132,18 @@ def _learn(module: nn.Module, found: Mapping[str, Placeholder], example_input: A
     with _without_kernels(child for child in found.values() if child.by_hand):
         run_quietly(module, example_input, dict.fromkeys(found.values(), note))
     for path, child in found.items():
-        seen = _target(path or "placeholder", shapes.get(child, []))
-        converted = not child.by_hand and child.target
-        child.target = replaced(converted, h=seen.h, w=seen.w) if converted else seen
+        shape = _largest(path or "placeholder", shapes.get(child, []))
+        if child.by_hand or not child.target:
+            child.view = View(len(shape))
+        elif child.view.last:
+            pieces = max(1, shape[0] // examples_of(example_input))
+            child.view = replaced(child.view, pieces=pieces)
+        h, w = child.view.images(torch.empty(shape, device="meta")).shape[2:]
+        if child.by_hand or not child.target:
+            kh, kw = (3 if len(shape) > axes else 1 for axes in (3, 2))
+            child.target = Target(path or "placeholder", shape[1], shape[1], h, w, kh, kw)
+        else:
+            child.target = replaced(child.target, h=h, w=w)
 
 
 @contextmanager
@@ -146,16 +159,17 @@ def _without_kernels(placeholders: Any) -> Iterator[None]:
             child.kernel = kernel
 
 
-def _target(path: str, shapes: Sequence[tuple[int, ...]]) -> Target:
+def _largest(path: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """The shape of the largest input that a placeholder saw."""
     if not shapes:
         raise CanvasError(f"placeholder '{path}' is not reached by the example input")
-    if len({shape[1:] for shape in shapes}) > 1:
+    if len({len(shape) for shape in shapes}) > 1:
         seen = " and ".join(str(list(shape)) for shape in dict.fromkeys(shapes))
         raise CanvasError(f"placeholder '{path}' sees inputs of different shapes: {seen}")
-    shape = shapes[0]
-    if len(shape) != 4:
+    shape = max(shapes, key=math.prod)
+    if not 2 <= len(shape) <= 4:
         raise CanvasError(f"placeholder '{path}' sees {list(shape)}; a kernel needs [N, C, H, W]")
-    return Target(path, shape[1], shape[1], shape[2], shape[3])
+    return shape
 
 
 def run_quietly(module: nn.Module, example_input: Any, pre_hooks: Mapping[nn.Module, Any]) -> None:
@@ -182,6 +196,14 @@ def run_quietly(module: nn.Module, example_input: Any, pre_hooks: Mapping[nn.Mod
             handle.remove()
         for child, training in modes:
             child.training = training
+
+
+def examples_of(example_input: Any) -> int:
+    """How many examples there are in an example input: the first axis of its first tensor."""
+    values = example_input.values() if isinstance(example_input, Mapping) else example_input
+    values = [values] if isinstance(values, Tensor) else list(values or ())
+    tensors = (value for value in values if isinstance(value, Tensor) and value.dim())
+    return max(1, next((len(tensor) for tensor in tensors), 1))
 
 
 def _arguments(module: nn.Module, example_input: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -401,12 +423,11 @@ def _check_kept(placeholder: Placeholder, pack: KernelPack) -> None:
 
 
 def _make_part(pack: KernelPack, target: Target) -> nn.Module:
-    keys = ("cin", "cout", "kh", "kw", "h", "w", "stride")
     fits = {
-        b["name"]: part
+        layer.name: part
         for part in pack.parts
-        for b in part.module.BINDINGS
-        if tuple(b[key] for key in keys) == target.sizes()
+        for layer in part.layers
+        if layer.sizes() == target.sizes()
     }
     name = target.name if target.name in fits else next(iter(fits), "")
     if target.name in fits or len(fits) == 1:

@@ -26,6 +26,7 @@ from torch import nn
 from ..arguments import FUNCTION, PATH, SWITCH, TEXT, WHOLE, checked, shown
 from ..errors import CanvasError
 from ..imports import stored_name
+from ..layer_choice import LayerChoice
 from ..metric import Metric
 from ..nn.network import Recipe, build_network, cost_on, form_of, plan_network
 from ..options import read_options
@@ -100,7 +101,9 @@ def create_study(
     }
     options = read_options({**others, **FIXED, **given, "trials": trials, "seed": seed})
     shape, form = form_of(given_inputs)
-    recipe = Recipe(subject.model, options["width"], shape, 0, options["policy"], seed, form)
+    recipe = Recipe(
+        subject.model, options["width"], shape, 0, str(LayerChoice.of(options)), seed, form
+    )
     plan = plan_network(recipe, options["latency_batch"])
     check_question(plan.targets, options)
     folder = study_folder(out, None, options)

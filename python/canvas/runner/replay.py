@@ -21,6 +21,7 @@ from ..arguments import FUNCTION, PATH, TEXT, checked
 from ..data import SPLITS, load_images, stored
 from ..environment import machine, versions
 from ..errors import CanvasError
+from ..layer_choice import LayerChoice
 from ..nn.latency import EAGER
 from ..nn.load_model import confirm_model
 from ..nn.network import Recipe, record_of
@@ -161,7 +162,7 @@ def recipe_of(options: dict[str, Any], images: Path) -> Recipe:
         options["width"],
         facts["shape"],
         facts["classes"],
-        options["policy"],
+        str(LayerChoice.of(options)),
         options["seed"],
     )
 

@@ -22,6 +22,7 @@ from ..data.streamed import streamed_by_name
 from ..errors import CanvasError
 from ..imports import find_by_name, give, is_given, name_of
 from ..inputs import Inputs
+from ..layer_choice import LayerChoice
 from ..nn.convert import copied
 from ..nn.network import Recipe, build_network, form_of
 from ..tasks import BUILT_IN, Task, load_task
@@ -124,7 +125,7 @@ class Subject:
     def recipe(self, options: Mapping[str, Any]) -> Recipe:
         """The unchanged network; 0 classes where its outputs are no scores of classes."""
         shape, classes, inputs = self._form()
-        words = (options["policy"], options["seed"], inputs)
+        words = (str(LayerChoice.of(options)), options["seed"], inputs)
         return Recipe(self.model, options["width"], shape, classes, *words)
 
     def _form(self) -> tuple[tuple[int, int, int], int, Sequence[Any]]:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from ..errors import CanvasError
 from ..inputs import Inputs, call
+from ..nn.placeholder import Placeholder
 
 BATCH = 64
 MEMORY = 1 << 30  # bytes of all recorded tensors
@@ -41,7 +42,7 @@ class LayerData:
 
 def images_within(
     network: nn.Module,
-    layers: Mapping[str, nn.Module],
+    layers: Mapping[str, Placeholder],
     image: Tensor | Inputs,
     memory: int = MEMORY,
 ) -> int:
@@ -65,22 +66,24 @@ def images_within(
 
 def record(
     network: nn.Module,
-    layers: Mapping[str, nn.Module],
+    layers: Mapping[str, Placeholder],
     images: Tensor | Inputs,
     dtype: torch.dtype = torch.float32,
 ) -> dict[str, LayerData]:
-    """Inputs and outputs of `layers` (name -> a module of `network`) on `images`, [N, C, H, W] or
-    whatever the network takes, in evaluation mode.
+    """Inputs and outputs of `layers` (name -> a placeholder of `network`) on `images`, or whatever
+    the network takes, in evaluation mode.  Of a layer that runs several times in a pass, those of
+    the largest images.
 
-    Raises CanvasError if a layer runs not exactly once, or a value is NaN or infinite.
+    Raises CanvasError if a layer does not run, or a value is NaN or infinite.
     """
     inputs: dict[str, list[Tensor]] = {name: [] for name in layers}
     outputs: dict[str, list[Tensor]] = {name: [] for name in layers}
 
     def hook_of(name: str):  # type: ignore[no-untyped-def]
         def hook(_module: nn.Module, given: tuple[Tensor, ...], made: Tensor) -> None:
-            inputs[name].append(given[0].detach().to("cpu", dtype))
-            outputs[name].append(made.detach().to("cpu", dtype))
+            view = layers[name].view
+            inputs[name].append(view.images(given[0].detach()).to("cpu", dtype))
+            outputs[name].append(view.arranged(made.detach()).to("cpu", dtype))
 
         return hook
 
@@ -98,12 +101,13 @@ def record(
             handle.remove()
     found = {}
     for name in layers:
-        if len(inputs[name]) != len(batches):
-            raise CanvasError(
-                f"layer '{name}' ran {len(inputs[name])} times in {len(batches)} passes: fitted "
-                "layers run once in each"
-            )
-        found[name] = LayerData(torch.cat(inputs[name]), torch.cat(outputs[name]))
+        if not inputs[name]:
+            raise CanvasError(f"layer '{name}' does not run: fitted layers run in each pass")
+        largest = max(tensor[0].numel() for tensor in inputs[name])
+        at = [i for i, tensor in enumerate(inputs[name]) if tensor[0].numel() == largest]
+        found[name] = LayerData(
+            torch.cat([inputs[name][i] for i in at]), torch.cat([outputs[name][i] for i in at])
+        )
         for what, values in (("input", found[name].inputs), ("output", found[name].outputs)):
             if not torch.isfinite(values).all():
                 raise CanvasError(

@@ -133,8 +133,8 @@ def take_scale(module: nn.Module, match: Match) -> Tensor:
     last = _last_weight(module)
     if last is None:
         return match.offset
-    side_by_side = module.cout > module.cin  # each copy has outputs of its own
-    scale = match.scale.reshape(last.shape[0] if side_by_side else 1, last.shape[1])
+    scale = match.scale.reshape(-1, last.shape[1])  # of each block of outputs
+    scale = scale.repeat_interleave(module.blocks, dim=0)  # and of its copies
     with torch.no_grad():
         last.mul_(scale.to(last).reshape(*scale.shape, *[1] * (last.dim() - 2)))
     return match.shift

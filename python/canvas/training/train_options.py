@@ -12,7 +12,7 @@ from ..options import BY_NAME, Option
 PEAK_RATE = 0.1
 
 IMAGES = ("data", "image_size", "images", "normalize", "flip", "crop")
-NETWORK = ("model", *IMAGES, "width", "policy", "seed")
+NETWORK = ("model", *IMAGES, "width", "policy", "linear", "depthwise", "unequal", "seed")
 
 
 def _rate(value: Any) -> float:

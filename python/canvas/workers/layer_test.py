@@ -18,7 +18,7 @@ from torch import nn
 
 from ..data import Source, augment
 from ..errors import CanvasError
-from ..nn.convert import convert
+from ..nn.convert import convert_layers
 from ..nn.layer_target import Target, screening_layer
 from ..nn.pack import KernelPack
 from ..nn.placeholder import get_placeholders
@@ -50,7 +50,7 @@ class RecordedLayer:
         Raises CanvasError or OSError where there is nothing to record or to write to.
         """
         images = task.inputs_of(data.first("train", 1)[0])
-        conversion = convert(network, images[:1].example, policy)
+        conversion = convert_layers(network, images[:1].example, policy)
         targets = map(Target.from_line, conversion.targets.splitlines())
         layer, model = screening_layer(list(targets)), conversion.model
         holders = get_placeholders(model).values()

@@ -362,7 +362,7 @@ def initial_signals(
     """
     import torch
 
-    from ..nn.convert import convert
+    from ..nn.convert import convert_layers
     from ..nn.initial_signals import Signals, measure
     from ..nn.network import build_network
     from ..nn.placeholder import Placeholder
@@ -373,7 +373,7 @@ def initial_signals(
             network = build_network(recipe, pack)
             if pack is None:  # the layers that others replace
                 example = recipe.example().example
-                network = convert(network, example, policy=recipe.policy, inplace=True).model
+                network = convert_layers(network, example, recipe.policy, inplace=True).model
             replaced = [child for child in network.modules() if isinstance(child, Placeholder)]
             batch = first_batch(data, recipe.seed, SIGNAL_IMAGES)
             signals = measure(network, batch, partial(first_loss, task), replaced)

@@ -1,0 +1,377 @@
+"""Layers of all kinds: kernels in their places compute, train, compile, export and fit."""
+
+import importlib.util
+import itertools
+import sys
+import warnings
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+
+import canvas  # noqa: E402
+from canvas.fitting.teacher import Teacher  # noqa: E402
+from canvas.layer_choice import LayerChoice  # noqa: E402
+from canvas.nn.layer_view import View, Window, arranged, padded, restored  # noqa: E402
+from canvas.nn.placeholder import Placeholder  # noqa: E402
+
+torch.set_num_threads(1)
+EVERY = {"linear": True, "depthwise": True, "policy": "all"}
+
+
+class Tokens(nn.Module):
+    """[N, C, H, W] -> [N, H*W, C] for a layer, and back."""
+
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x):
+        n, _, h, w = x.shape
+        return self.layer(x.flatten(2).transpose(1, 2)).transpose(1, 2).reshape(n, -1, h, w)
+
+
+class Last(nn.Module):
+    """The channels last for a layer: [N, H, W, C]."""
+
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x):
+        return self.layer(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+
+
+class Windows(nn.Module):
+    """Rows as examples of their own for a layer, as window attention has them: [N*H, W, C]."""
+
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x):
+        n, c, h, w = x.shape
+        y = self.layer(x.permute(0, 2, 3, 1).reshape(n * h, w, c))
+        return y.reshape(n, h, w, -1).permute(0, 3, 1, 2)
+
+
+class Pixels(nn.Module):
+    """A mean over the image for a layer: [N, C]."""
+
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x):
+        return self.layer(x.mean((2, 3)))[:, :, None, None]
+
+
+class Signal(nn.Module):
+    """One row for a 1-D layer: [N, C, H*W]."""
+
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x):
+        return self.layer(x.flatten(2)).unsqueeze(2)
+
+
+class Standardised(nn.Conv2d):
+    def forward(self, x):
+        w = self.weight - self.weight.mean((1, 2, 3), keepdim=True)
+        return nn.functional.conv2d(x, w, self.bias, self.stride, self.padding)
+
+
+class Twice(nn.Module):
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x):
+        return self.layer(self.layer(x))
+
+
+KINDS = {
+    "groups": nn.Conv2d(16, 32, 3, padding=1, groups=4),
+    "depth-wise": nn.Conv2d(16, 16, 3, padding=1, groups=16),
+    "depth-wise, strided": nn.Conv2d(16, 32, 3, stride=2, padding=1, groups=16),
+    "dilated": nn.Conv2d(16, 16, 3, padding=2, dilation=2),
+    "dilated, strided": nn.Conv2d(16, 16, 3, stride=2, padding=3, dilation=3),
+    "unequal": nn.Conv2d(16, 24, 3, padding=1),
+    "unequal, strided": nn.Conv2d(16, 40, 1, stride=2, bias=False),
+    "even": nn.Conv2d(16, 16, 2, stride=2),
+    "even, overlapping": nn.Conv2d(16, 32, 4, stride=2, padding=1),
+    "even, wider": nn.Conv2d(16, 16, 4, padding=2),
+    "no padding": nn.Conv2d(16, 16, 3),
+    "no padding, strided": nn.Conv2d(16, 16, 5, stride=2),
+    "more padding": nn.Conv2d(16, 16, 1, padding=2),
+    "reflected": nn.Conv2d(16, 16, 3, padding=1, padding_mode="reflect"),
+    "subclass": Standardised(16, 16, 3, padding=1, stride=2),
+    "parametrized": nn.utils.parametrizations.weight_norm(nn.Conv2d(16, 16, 3, padding=1)),
+    "1-D": Signal(nn.Conv1d(16, 16, 5, padding=2)),
+    "1-D, strided": Signal(nn.Conv1d(16, 32, 3, stride=2)),
+    "tokens": Tokens(nn.Linear(16, 32)),
+    "channels last": Last(nn.Linear(16, 24, bias=False)),
+    "windows": Windows(nn.Linear(16, 16)),
+    "vectors": Pixels(nn.Linear(16, 16)),
+    "twice": Twice(nn.Conv2d(16, 16, 3, padding=1)),
+}
+BY_KIND = pytest.mark.parametrize("layer", KINDS.values(), ids=KINDS)
+
+
+def network(layer):
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Conv2d(3, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(), layer)
+
+
+def image(count=2, size=12):
+    return torch.randn(count, 3, size, size, generator=torch.Generator().manual_seed(1))
+
+
+def convert(net, **choice):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return canvas.convert(net, image(), **{**EVERY, **choice})
+
+
+def replaced(layer, **options):
+    """A network with a kernel in the place of the layer, and the pack."""
+    net = network(layer)
+    model = convert(net).model
+    pack = canvas.sample(model, budget="macs=4x,params=none", require="none", seed=3, **options)
+    return canvas.replace(model, pack), pack, net
+
+
+@BY_KIND
+def test_a_kernel_stands_for_it(layer):
+    model, pack, net = replaced(layer, norm="batch")
+    pack.check()
+    x = image()
+    assert model(x).shape == net(x).shape
+    before = model.train()(x)
+    before.square().mean().backward()
+    gradients = [p.grad for p in model[3].parameters()]
+    assert gradients and all(g is not None and g.isfinite().all() for g in gradients)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter -= 0.1 * parameter.grad
+    assert not torch.equal(model(x), before)
+
+
+@BY_KIND
+def test_until_then_it_is_itself(layer):
+    net = network(layer).eval()
+    conversion = convert(net)
+    assert [row.status for row in conversion.table] == ["skipped", "replaced"]
+    torch.testing.assert_close(conversion.model(image()), net(image()))
+    target = conversion.targets.split()
+    assert 0 < conversion.covered < 1 and len(target) in (8, 9)
+
+
+@BY_KIND
+def test_its_native_code(layer):
+    model, _, _ = replaced(layer)
+    model = canvas.fold(model)
+    compiled = canvas.compile(model, image())
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(image()), model(image()), rtol=1e-4, atol=1e-4)
+
+
+@BY_KIND
+def test_tools_that_trace_and_script(layer):
+    model, _, _ = replaced(layer)
+    model = canvas.fold(model)
+    wanted = model(image())
+    final = canvas.finalize(model)
+    assert not any(isinstance(child, Placeholder) for child in final.modules())
+    for made in (final, torch.jit.script(final), torch.fx.symbolic_trace(final)):
+        torch.testing.assert_close(made(image()), wanted)
+
+
+@BY_KIND
+def test_another_image_size(layer):
+    net = network(layer)
+    conversion = convert(net)
+    pack = canvas.sample(conversion.model, budget="macs=4x,params=none", require="none", seed=3)
+    larger = convert(net, inplace=False)
+    canvas.get_placeholders(larger.model, image(2, 20))
+    model = canvas.replace(larger.model, pack)
+    assert model(image(2, 20)).shape == net(image(2, 20)).shape
+
+
+@BY_KIND
+def test_operators_fit_to_it(layer):
+    """The layer's own operator takes over what the layer has learnt, seen as the kernel sees it:
+    all of it, where no pooling, smaller window or border comes between.
+    """
+    from canvas.fitting.item_table import fit_operator
+    from canvas.fitting.menu import Operator, sizes_of
+    from canvas.nn.controls import DENSE
+
+    net = network(layer).eval()
+    choice = str(LayerChoice("all", linear=True, depthwise=True))
+    teacher = Teacher(net, choice, image(64), image(32))
+    target = teacher.targets[0]
+    data = teacher.layer_data(1 << 26, 64)[0][target.name]
+    assert data.inputs.shape[1:] == (target.cin, target.h, target.w)
+    down = -(-target.h // target.stride), -(-target.w // target.stride)
+    assert data.outputs.shape[1:] == (target.cout, *down)
+    sized = sizes_of(Operator("own", DENSE, fixed=True), target)[0]
+    fitted, error = fit_operator(data, sized, 20, 1, True)
+    view = teacher.holders[target.name].view
+    half = view.down.is_half_padded and view.right.is_half_padded
+    exact = target.stride == 1 and half and getattr(layer, "padding_mode", "zeros") == "zeros"
+    assert error < (0.01 if exact else 0.95)
+    with teacher.swapped(target.name, fitted) as swapped:
+        assert swapped(image()).shape == net(image()).shape
+
+
+def test_a_window_makes_as_many_rows_as_the_layer():
+    sizes = itertools.product(range(1, 8), range(1, 5), (1, 2, 3), range(8), range(1, 24))
+    for k, stride, dilation, padding, size in sizes:
+        layer = nn.Conv1d(1, 1, k, stride=stride, padding=padding, dilation=dilation)
+        window = Window(dilation * (k - 1) + 1, stride, padding, padding)
+        if size + 2 * padding < window.span:
+            continue
+        rows = layer(torch.zeros(1, 1, size)).shape[-1]
+        seen = padded(torch.zeros(1, 1, 1, size), Window().numbers, window.numbers)
+        assert window.outputs(size) == rows == -(-seen.shape[-1] // stride)
+        if window.is_half_padded:
+            assert seen.shape[-1] == size
+
+
+@pytest.mark.parametrize(
+    ("view", "shape", "images"),
+    [
+        (View(2, True), (5, 7), (5, 7, 1, 1)),
+        (View(3, True), (5, 4, 7), (5, 7, 1, 4)),
+        (View(4, True), (5, 3, 4, 7), (5, 7, 3, 4)),
+        (View(2, True, 2), (6, 7), (3, 7, 2, 1)),
+        (View(3, True, 2), (6, 4, 7), (3, 7, 2, 4)),
+        (View(4, True, 2), (6, 3, 4, 7), (3, 7, 6, 4)),
+        (View(3), (5, 7, 4), (5, 7, 1, 4)),
+        (View(2), (5, 7), (5, 7, 1, 1)),
+        (View(), (5, 7, 3, 4), (5, 7, 3, 4)),
+    ],
+)
+def test_tensors_become_images_and_back(view, shape, images):
+    x = torch.randn(shape)
+    y = view.arranged(x)
+    assert y.shape == images and view.restored(y).equal(x)
+    words = view.rank, view.last, view.pieces
+    assert torch.jit.script(arranged)(x, *words).equal(y)
+    assert torch.jit.script(restored)(y, *words).equal(x)
+
+
+def test_pixels_that_a_kernel_sees_of_a_layer_without_padding():
+    x = torch.arange(36.0).reshape(1, 1, 6, 6)
+    valid, patches = Window(3, 1), Window(2, 2)
+    assert padded(x, valid.numbers, valid.numbers).equal(x[..., 1:5, 1:5])
+    assert padded(x, patches.numbers, patches.numbers).equal(x)
+
+
+@pytest.mark.parametrize("shape", [(3, 8), (3, 8, 10), (3, 8, 6, 10)])
+def test_placeholders_by_hand_take_what_the_published_ones_take(shape):
+    net = nn.Sequential(canvas.Placeholder())
+    x = torch.randn(shape)
+    assert net(x) is x
+    pack = canvas.sample(net, x, budget="macs=1x", require="none", seed=1)
+    window = {2: "KH=1 KW=1", 3: "KH=1 KW=3", 4: "KH=3 KW=3"}[len(shape)]
+    assert window in pack.text
+    assert canvas.replace(net, pack)(x).shape == shape
+
+
+def test_what_is_replaced_on_request():
+    net = network(nn.Sequential(KINDS["depth-wise"], KINDS["unequal"], Tokens(nn.Linear(24, 24))))
+    kinds = {
+        (): {"3.1"},
+        ("depthwise",): {"3.0", "3.1"},
+        ("linear",): {"3.1", "3.2.layer"},
+        ("skip",): set(),
+    }
+    for asked, wanted in kinds.items():
+        choice = {"linear": "linear" in asked, "depthwise": "depthwise" in asked}
+        choice["unequal"] = "skip" if "skip" in asked else "gcd"
+        if not wanted:
+            with pytest.raises(canvas.CanvasError, match="neither of its channels 16 -> 24"):
+                convert(net, **choice)
+            continue
+        table = convert(net, **choice).table
+        assert {row.name for row in table if row.status == "replaced"} == wanted
+    with pytest.raises(canvas.CanvasError, match="unequal 'pad' is unknown, it is one of: gcd"):
+        convert(net, unequal="pad")
+
+
+def test_a_choice_is_one_text():
+    for choice in itertools.product(
+        ("paper", "all"), (False, True), (False, True), ("gcd", "skip")
+    ):
+        made = LayerChoice(*choice)
+        assert LayerChoice.parse(str(made)) == made
+    assert str(LayerChoice()) == "paper" and LayerChoice.of({"policy": "all"}).policy == "all"
+
+
+def test_conversions_of_little_warn():
+    net = network(nn.Sequential(KINDS["depth-wise"], nn.Conv2d(16, 16, 1)))
+    with pytest.warns(UserWarning, match=r"% of the network's MACs are in layers replaced; most"):
+        canvas.convert(net, image())
+    with pytest.warns(UserWarning, match=r"% are not in convolutions \(linear=True\)"):
+        canvas.convert(
+            network(nn.Sequential(nn.Conv2d(16, 16, 1), Tokens(nn.Linear(16, 99)))), image()
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        canvas.convert(network(KINDS["no padding"]), image())
+
+
+def test_packs_from_before_a_layer_could_be_replaced():
+    """A pack names all layers that it was made for: others stay."""
+    from canvas.nn.convert import convert_layers
+
+    net = network(nn.Sequential(nn.Conv2d(16, 16, 3, padding=1), KINDS["dilated"]))
+    old = canvas.convert(net, image(), filter_fn=lambda _, path: path == "3.0")
+    pack = canvas.sample(old.model, seed=1)
+    new = convert_layers(network(net[3]), image(), named=pack.targets)
+    assert [row.status for row in new.table] == ["skipped", "replaced", "skipped"]
+    assert new.table[2].reason == "the pack does not name it"
+    canvas.replace(new.model, pack)(image())
+
+
+def test_exported_code_is_the_same_network(tmp_path, monkeypatch):
+    """What `canvas export` writes for layers whose tensors are no images, read back."""
+    from canvas.deploy.network_code import network_code
+    from canvas.nn.network import Recipe, build_network
+
+    (tmp_path / "kinds.py").write_text(
+        "from torch import nn\n"
+        "class Tokens(nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.layer = nn.Linear(16, 32)\n"
+        "    def forward(self, x):\n"
+        "        return self.layer(x.flatten(2).transpose(1, 2)).mean(1)\n"
+        "def build(in_channels, num_classes):\n"
+        "    shared = nn.Conv2d(16, 16, 3)\n"
+        "    return nn.Sequential(nn.Conv2d(in_channels, 16, 3, padding=1), nn.Conv2d(16, 16, 2,\n"
+        "        stride=2), shared, shared, nn.Conv2d(16, 16, 3, padding=2, dilation=2),\n"
+        "        Tokens(), nn.Linear(32, num_classes))\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    recipe = Recipe("kinds:build", None, (3, 20, 20), 16, "paper linear=yes", 1)
+    model = convert(build_network(recipe), policy="paper", depthwise=False).model
+    pack = canvas.sample(model, image(2, 20), budget="macs=4x,params=none", seed=2)
+    network = build_network(recipe, pack.text).eval()
+    about = {"shape": (3, 20, 20), "classes": 16, "mean": (), "deviation": ()}
+    code = network_code("A network", recipe, pack.text, network, about)
+    path = tmp_path / "network.py"
+    path.write_text(code)
+    spec = importlib.util.spec_from_file_location("exported_kinds", path)
+    exported = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "exported_kinds", exported)
+    spec.loader.exec_module(exported)
+    other = exported.build().eval()
+    other.load_state_dict(network.state_dict())
+    torch.testing.assert_close(other(image(2, 20)), network(image(2, 20)))
