@@ -45,7 +45,7 @@ Row = dict[str, Any]
 # ---- one model, in a process of its own --------------------------------------------------------
 
 
-def load(name: str) -> Any:
+def load(name: str, **options: Any) -> Any:
     """torchvision's own operators are defined but not loaded: those of CUDA builds fail."""
     import torch
 
@@ -62,7 +62,7 @@ def load(name: str) -> Any:
         return timm.create_model(name.removeprefix("timm:"), pretrained=False)
     from torchvision.models import get_model
 
-    return get_model(name, weights=None)
+    return get_model(name, weights=None, **options)
 
 
 def lively(model: Any) -> Any:

@@ -131,7 +131,7 @@ static canvas_status check_sizes(canvas_context *ctx, const struct target *t) {
     int64_t value;
   } sizes[] = {{"C_in", t->cin},      {"C_out", t->cout},       {"H", t->h},
                {"W", t->w},           {"kernel height", t->kh}, {"kernel width", t->kw},
-               {"stride", t->stride}, {"groups", t->groups},   {"dilation", t->dilation}};
+               {"stride", t->stride}, {"groups", t->groups},    {"dilation", t->dilation}};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
     if (sizes[i].value < 1 || sizes[i].value > SIZE_LIMIT)
       return fail(ctx, CANVAS_BAD_INPUT, "target '%s': %s %lld is not in 1..%lld", t->name,
@@ -243,9 +243,9 @@ static canvas_status parse_line(struct lexer *lx, struct targets *out) {
   const struct {
     const char *what;
     int64_t *size; /* NULL: the kernel */
-  } columns[] = {{"C_in", &t.cin}, {"C_out", &t.cout},    {"H", &t.h},          {"W", &t.w},
-                 {"kernel", NULL}, {"stride", &t.stride}, {"groups", &t.groups},
-                 {"dilation", &t.dilation}};
+  } columns[] = {{"C_in", &t.cin},      {"C_out", &t.cout},       {"H", &t.h},
+                 {"W", &t.w},           {"kernel", NULL},         {"stride", &t.stride},
+                 {"groups", &t.groups}, {"dilation", &t.dilation}};
   enum { NEEDED = 5 };
   TRY(target_name_parse(lx, t.name));
   for (int i = 0; i < (int)(sizeof columns / sizeof *columns); i++) {

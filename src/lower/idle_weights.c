@@ -103,9 +103,12 @@ static int64_t few_pixels(const struct kernel *k, enum role axis, const struct s
 static bool shrink(const struct kernel *k, const struct sizes *at, int64_t channels,
                    struct binding *out) {
   const int64_t *v = at->value;
-  struct target t = {
-      .name = "small", .stride = v[SIZE_S], .groups = 1, .kh = v[SIZE_KH], .kw = v[SIZE_KW],
-      .dilation = int_max(at->dilation, 1)};
+  struct target t = {.name = "small",
+                     .stride = v[SIZE_S],
+                     .groups = 1,
+                     .kh = v[SIZE_KH],
+                     .kw = v[SIZE_KW],
+                     .dilation = int_max(at->dilation, 1)};
   int64_t copies;
   t.cin = t.cout = channels;
   t.h = few_pixels(k, ROLE_H, at);

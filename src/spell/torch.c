@@ -362,7 +362,10 @@ static void print_forward(struct buf *out, const struct needs *needs) {
   else if (needs->side_by_side)
     buf_puts(out, "        results = [self.template(x, copy) for copy in range(self.copies)]\n");
   if (needs->side_by_side)
-    buf_puts(out, "        return results[0] if len(results) == 1 else torch.cat(results, dim=1)\n");
+    buf_puts(out,
+             "        if len(results) == 1:\n"
+             "            return results[0]\n"
+             "        return torch.cat(results, dim=1)\n");
   else if (needs->averaged)
     buf_puts(out, "        return results[0]\n");
   else
@@ -402,7 +405,9 @@ static const char *class_name(struct spelling *s, const struct pack_kernel *id) 
 }
 
 static void print_imports(struct buf *out) {
-  buf_puts(out, "import math\n\nimport torch\nfrom torch import nn\nfrom torch.nn import functional as F\n");
+  buf_puts(
+      out,
+      "import math\n\nimport torch\nfrom torch import nn\nfrom torch.nn import functional as F\n");
 }
 
 static void print_class(struct buf *out, const struct pack *p, const struct pack_kernel *id,

@@ -558,7 +558,7 @@ static void make_trial(struct trial *t, uint64_t index) {
   *t = (struct trial){.kernel = kernel_of(pool[chosen].text), .separate = pool[chosen].separate};
   int count = 1 + (int)random_below(&r, TARGETS_TRIED);
   for (int i = 0; i < count; i++) {
-    struct target a = {.groups = 1};
+    struct target a = {.groups = 1, .dilation = 1};
     int64_t c = channels[random_below(&r, 6)], wide = c << random_below(&r, 2);
     bool widens = random_below(&r, 2);
     snprintf(a.name, sizeof a.name, "t%d", i);

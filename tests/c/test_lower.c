@@ -217,6 +217,48 @@ static void averages_groups(void **state) {
   run_free(&r);
 }
 
+/* C_in = 4, C_out = 6, C = 2: a copy for each pair of two blocks of inputs and three of outputs. */
+static void pairs_of_blocks(void **state) {
+  struct run r = run_of("b = fc a to=C\nout b", "Cin=4,Cout=6,H=2,W=2");
+  for (int i = 0; i < r.count; i++) {
+    int co = i / 4;
+    double sum = 0;
+    for (int block = 0; block < 2; block++)
+      for (int c = 0; c < 2; c++) {
+        int copy = co / 2 * 2 + block;
+        sum += r.inputs[0][(block * 2 + c) * 4 + i % 4] * r.inputs[1][(copy * 2 + co % 2) * 2 + c];
+      }
+    CHECK_NEAR(r.y[i], sum / 2, 1e-12, "pairs of blocks");
+  }
+  run_free(&r);
+}
+
+/* Windows of a dilated target reach twice as far, and three times that with a dilation of their own;
+ * an even window is the next smaller odd one. */
+static void dilated_and_even(void **state) {
+  static const struct {
+    const char *body, *at;
+    int apart, window;
+  } rows[] = {
+      {"b = unfold a over=W k=3\nc = fold b mean over=KW\nout c", "C=1,H=1,W=9,dilation=2", 2, 3},
+      {"b = unfold a over=W k=3 dilation=3\nc = fold b mean over=KW\nout c",
+       "C=1,H=1,W=30,dilation=2", 6, 3},
+      {"b = unfold a over=W k=K\nc = fold b mean over=KW\nout c", "C=1,H=1,W=9,K=6", 1, 5},
+  };
+  CHECK_ROWS (rows, row) {
+    struct run r = run_of(row->body, row->at);
+    for (int w = 0; w < r.count; w++) {
+      double sum = 0;
+      for (int i = -row->window / 2; i <= row->window / 2; i++) {
+        int at = w + i * row->apart;
+        if (at >= 0 && at < r.count) sum += r.inputs[0][at];
+      }
+      CHECK_NEAR(r.y[w], sum / row->window, 1e-12, row->at);
+    }
+    run_free(&r);
+  }
+}
+
 static double relu(double x) {
   return x > 0 ? x : 0;
 }
@@ -328,6 +370,7 @@ static void gains_tame(void **state) {
 }
 
 CHECK_MAIN(cmocka_unit_test(means_what_the_definition_says), cmocka_unit_test(pools_and_copies),
-           cmocka_unit_test(averages_groups), cmocka_unit_test(computes_functions),
+           cmocka_unit_test(averages_groups), cmocka_unit_test(pairs_of_blocks),
+           cmocka_unit_test(dilated_and_even), cmocka_unit_test(computes_functions),
            cmocka_unit_test(adds_biases_inside), cmocka_unit_test(survives_names),
            cmocka_unit_test(gains_tame))

@@ -86,7 +86,7 @@ static void structs_are_checked(void **state) {
   pack_free(p);
   p = pack_of_text("canvas 1\nkernel k\na = input\nb = fc a to=x0\nc = fc b to=C\nout c\n");
   struct binding b = {.target = t};
-  b.target.stride = b.target.groups = 1;
+  b.target.stride = b.target.groups = b.target.dilation = 1;
   b.sizes.value[SIZE_X0] = SIZE_LIMIT + 1;
   CHECK_INT(pack_bind(&ctx, p, &b), CANVAS_BAD_INPUT, "x0");
   CHECK_TEXT(ctx.message, "target 't': x0=16777217 is not in 1..16777216", "x0");

@@ -106,23 +106,20 @@ static const struct {
     {identity, "bind g C=64 H=8 W=8 H=8", "line 5, column 21: H stands twice"},
     {identity, "bind g C=64 H=8 W=8 D=8",
      "line 5, column 21: unknown size 'D', known are C, Cin, Cout, H, W, K, KH, KW, stride, "
-     "groups, G, "
+     "groups, dilation, G, "
      "x0..x15"},
     {identity, "bind g C=64 H=8 W=8 name=h",
      "line 5, column 21: unknown size 'name', known are C, Cin, Cout, H, W, K, KH, KW, stride, "
-     "groups, "
-     "G, x0..x15"},
+     "groups, dilation, G, x0..x15"},
     {identity, "bind g C=64 H=8 W 8",
      "line 5, column 19: expected '=' after the name of a size, found '8'"},
     {identity, "bind g C=64 H=8, W=8",
      "line 5, column 16: expected the end of the line or a size such as 'H=56', found ','"},
     {identity, "bind g C=64 Cin=64 H=8 W=8", "line 5, column 1: give either C or Cin and Cout"},
     {identity, "bind g C=64 K=3 KW=3 H=8 W=8", "line 5, column 1: give either K or KH and KW"},
-    {identity, "bind g C=64 K=2 H=8 W=8",
-     "line 5, column 1: target 'g': kernel 2x2 is even, give odd sizes"},
-    {identity, "bind g Cin=64 Cout=65 H=8 W=8",
-     "line 5, column 1: target 'g': C_in 64 and C_out 65: one "
-     "must be a multiple of the other"},
+    {identity, "bind g C=64 K=2 H=8 W=8", "bind g Cin=64 Cout=64 KH=2 KW=2 H=8 W=8 stride=1\n"},
+    {identity, "bind g Cin=64 Cout=65 H=8 W=8 dilation=2 groups=1",
+     "bind g Cin=64 Cout=65 KH=3 KW=3 H=8 W=8 stride=1 dilation=2\n"},
     {identity, "bind g C=64 H=8 W=8 x0=4",
      "line 5, column 1: target 'g': kernel 'identity' has no x0, leave it out"},
     {identity, "bind g C=64 H=8 W=8\nbind g C=64 H=4 W=4",
@@ -205,7 +202,7 @@ static const struct {
      "'norm'"},
     {chain, BIND " norm=batch",
      "line 8, column 20: unknown size 'norm', known are C, Cin, Cout, H, W, K, KH, KW, stride, "
-     "groups, G, x0..x15"},
+     "groups, dilation, G, x0..x15"},
     {chain, "norm batch",
      "line 8, column 1: 'norm' stands above bind lines, a kernel without sizes has none"},
 };
@@ -326,8 +323,8 @@ static const struct {
     {CONV("one") "bind " SIZES_OF("s") "\nkeep " SIZES_OF("t") " x0=2",
      "line 8, column 1: target 't' is kept, leave out x0"},
     {CONV("one") "bind " SIZES_OF("s") "\nkeep t C=8", "line 8, column 1: H is missing, give 'H='"},
-    {CONV("one") "bind " SIZES_OF("s") "\nkeep t C=8 H=5 W=4 K=2",
-     "line 8, column 1: target 't': kernel 2x2 is even, give odd sizes"},
+    {CONV("one") "bind " SIZES_OF("s") "\nkeep t C=8 H=5 W=4 groups=3",
+     "line 8, column 1: target 't': groups 3 must divide C_in and C_out"},
 };
 
 static void several_kernels(void **state) {
@@ -564,8 +561,8 @@ static const struct {
     {"C=64,H=56.5,W=56", "line 1, column 8: expected a whole number, found '56.5'"},
     {"C=64,H=56,W=56,x16=4",
      "line 1, column 16: unknown size 'x16', known are C, Cin, Cout, H, W, K, KH, "
-     "KW, stride, groups, G, x0..x15"},
-    {"C=64,H=56,W=56,G=4,x0=48,K=4", "target 't0': kernel 4x4 is even, give odd sizes"},
+     "KW, stride, groups, dilation, G, x0..x15"},
+    {"C=64,H=56,W=56,G=4,x0=48,groups=5", "target 't0': groups 5 must divide C_in and C_out"},
     {"C=64,H=56,W=56,norm=layer", "line 1, column 21: expected 'batch' or 'none', found 'layer'"},
     {"C=64,norm batch", "line 1, column 11: expected '=' after 'norm', found 'batch'"},
     {"name a", "line 1, column 6: expected '=' after 'name', found 'a'"},

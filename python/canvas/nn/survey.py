@@ -35,8 +35,8 @@ CONVOLUTIONS = (
     nn.ConvTranspose2d,
     nn.ConvTranspose3d,
 )
-FEW = 8  # channels: copies of kernels with fewer are slower than the layer
-MOST_COPIES = 1024  # of a kernel in one layer
+FEW = 2  # channels: a kernel of one channel has no groups
+MOST_COPIES = 2048  # of a kernel in one layer
 
 ONE_PIXEL = "its image has one pixel, no neighbours (policy 'all' replaces it)"
 DEPTHWISE = "it is depth-wise (depthwise replaces it)"
