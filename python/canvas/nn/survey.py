@@ -149,6 +149,7 @@ class Survey:
         return (
             self._not_standard(path, layer)
             or self._not_of_the_pack(path)
+            or ("it has canvas_keep" if getattr(layer, "canvas_keep", False) else "")
             or ("the filter leaves it out" if filter_fn and not filter_fn(layer, path) else "")
             or ("it is the first convolution" if path == self._first_convolution else "")
             or self._unsuitable(path, choice)
