@@ -98,7 +98,7 @@ def main() -> None:
     for name in given.names or NAMES:
         row = rows_of(name, SIZES.get(name, given.size))
         print(json.dumps(row) if given.json else line(row), flush=True)
-        columns = {"gmacs": ("GMACs", ""), **{choice: (choice, "%") for choice in CHOICES}}
+        columns = {"GMACs": ("gmacs", ""), **{choice: (choice, "%") for choice in CHOICES}}
         recorder.add("coverage", row["model"], harness.pick(row, columns), {})
 
 

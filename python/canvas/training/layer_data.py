@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from ..errors import CanvasError
 from ..inputs import Inputs, call
-from ..nn.placeholder import Placeholder
 
 BATCH = 64
 MEMORY = 1 << 30  # bytes of all recorded tensors
@@ -42,7 +42,7 @@ class LayerData:
 
 def images_within(
     network: nn.Module,
-    layers: Mapping[str, Placeholder],
+    layers: Mapping[str, Any],
     image: Tensor | Inputs,
     memory: int = MEMORY,
 ) -> int:
@@ -66,7 +66,7 @@ def images_within(
 
 def record(
     network: nn.Module,
-    layers: Mapping[str, Placeholder],
+    layers: Mapping[str, Any],
     images: Tensor | Inputs,
     dtype: torch.dtype = torch.float32,
 ) -> dict[str, LayerData]:
