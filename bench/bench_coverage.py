@@ -42,7 +42,8 @@ SHOWN = 2  # reasons
 def rows_of(name: str, size: int) -> dict[str, Any]:
     """The shares of one model, in percent; 0 where nothing is replaced."""
     more = {"weights_backbone": None} if name in SEGMENTATION else {}
-    model, example = load(name, **more).eval().to("meta"), torch.zeros(1, 3, size, size).to("meta")
+    model = load(name, **more).eval().to("meta")
+    example = torch.zeros(1, 3, size, size, device="meta")
     row: dict[str, Any] = {"model": name.removeprefix("timm:"), "left": ""}
     for choice, options in CHOICES.items():
         try:
@@ -96,7 +97,11 @@ def main() -> None:
     given = parser.parse_args()
     recorder = harness.Recorder("coverage", given.record)
     for name in given.names or NAMES:
-        row = rows_of(name, SIZES.get(name, given.size))
+        try:
+            row = rows_of(name, SIZES.get(name, given.size))
+        except (ImportError, RuntimeError, ValueError) as error:  # no library, no such model
+            print(f"{name}: {error}", flush=True)
+            continue
         print(json.dumps(row) if given.json else line(row), flush=True)
         columns = {"GMACs": ("gmacs", ""), **{choice: (choice, "%") for choice in CHOICES}}
         recorder.add("coverage", row["model"], harness.pick(row, columns), {})

@@ -235,6 +235,7 @@ def test_the_choice_of_schedules_is_timed() -> None:
 BENCHES = sorted(path.stem.removeprefix("bench_") for path in (ROOT / "bench").glob("bench_*.py"))
 SMALL = {  # arguments of its smallest run; FOLDER is an empty one
     "calls": ["--turns", "1"],
+    "coverage": ["no_model"],
     "cluster": ["--jobs", "10", "--trials", "4", "--hosts", "1"],
     "compiler": ["product", "--candidates", "2"],
     "cost": ["gelu", "--candidates", "5"],

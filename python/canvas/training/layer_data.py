@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -42,7 +41,7 @@ class LayerData:
 
 def images_within(
     network: nn.Module,
-    layers: Mapping[str, Any],
+    layers: Mapping[str, nn.Module],
     image: Tensor | Inputs,
     memory: int = MEMORY,
 ) -> int:
@@ -66,12 +65,12 @@ def images_within(
 
 def record(
     network: nn.Module,
-    layers: Mapping[str, Any],
+    layers: Mapping[str, nn.Module],
     images: Tensor | Inputs,
     dtype: torch.dtype = torch.float32,
 ) -> dict[str, LayerData]:
-    """Inputs and outputs of `layers` (name -> a placeholder of `network`) on `images`, or whatever
-    the network takes, in evaluation mode.  Of a layer that runs several times in a pass, those of
+    """Inputs and outputs of `layers` (name -> a module of `network`) on `images`, or whatever
+    the network takes, in evaluation mode; of a placeholder, as images.  Of a layer that runs several times in a pass, those of
     the largest images.
 
     Raises CanvasError if a layer does not run, or a value is NaN or infinite.
@@ -81,9 +80,11 @@ def record(
 
     def hook_of(name: str):  # type: ignore[no-untyped-def]
         def hook(_module: nn.Module, given: tuple[Tensor, ...], made: Tensor) -> None:
-            view = layers[name].view
-            inputs[name].append(view.images(given[0].detach()).to("cpu", dtype))
-            outputs[name].append(view.arranged(made.detach()).to("cpu", dtype))
+            x, y, view = given[0].detach(), made.detach(), getattr(layers[name], "view", None)
+            if view is not None:  # of a placeholder
+                x, y = view.images(x), view.arranged(y)
+            inputs[name].append(x.to("cpu", dtype))
+            outputs[name].append(y.to("cpu", dtype))
 
         return hook
 
