@@ -213,7 +213,7 @@ class Never(nn.Module):
         ("net", IMAGE, "torch.nn.Module is needed, not str"),
         (Never(), IMAGE, "'kernel' is not reached by the example input"),
         (Twice(), IMAGE, "different shapes: [2, 3, 8, 8] and [2, 3, 8]"),
-        (nn.Sequential(canvas.Placeholder()), torch.zeros(2, 3, 4, 4, 4), "sees [2, 3, 4, 4, 4]; a kernel needs"),
+        (nn.Sequential(canvas.Placeholder()), torch.zeros(8), "2 to 4 axes, not [8]"),
         (Net(), None, "'kernel_1' is not known yet; give an example_input"),
     ],
 )
