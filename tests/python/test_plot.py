@@ -18,8 +18,12 @@ from made_study import CONTROLS, FINDS, add_finals, make_study
 import canvas
 from canvas.errors import CanvasError, NoSolution
 from canvas.reporting import plot
+from canvas.reporting.axis_range import axis_range, limits, typical
 from canvas.reporting.drawn import own_settings
 from canvas.reporting.figure import (
+    PAPER,
+    SIZES,
+    Axis,
     Box,
     Drawing,
     Point,
@@ -27,7 +31,6 @@ from canvas.reporting.figure import (
     grown,
     is_sign,
     is_wide,
-    limits,
     log_ticks,
 )
 from canvas.reporting.labels import place_labels, wrap
@@ -81,6 +84,8 @@ def test_marks_stand_where_their_figures_say(tmp_path: Path, x: str) -> None:
         if status != "done":
             assert key not in found
             continue
+        if name == "identity":
+            continue  # it is outside of the axes
         value = {"latency": speedup, "macs": macs / base[5], "params": params / base[6]}[x]
         assert found[key][1:] == pytest.approx((value, 100 * accuracy))
     assert drawing.axes.get_xscale() == ("linear" if x == "latency" else "log")
@@ -89,18 +94,82 @@ def test_marks_stand_where_their_figures_say(tmp_path: Path, x: str) -> None:
 
 
 def test_kinds_differ_without_colour(tmp_path: Path) -> None:
-    found = marks(drawn(make_study(tmp_path, CONTROLS + FINDS)))
+    drawing = drawn(make_study(tmp_path, CONTROLS + FINDS))
+    found = marks(drawing)
     shapes = [found[name][0] for name, kind, *_ in CONTROLS]
     assert "o" not in shapes and len(set(shapes)) == len(shapes)
     assert found["baseline"][0] == "*"
     assert found["find 0"][0] == found["find 4"][0] == "o"
+    steps = {line.get_gid(): line.get_linestyle() for line in drawing.axes.lines}
+    assert steps["steps"] == "-" and steps["control-steps"] == "--"
+    fills = {mark.get_gid(): mark.get_markerfacecolor() for mark in drawing.marks}
+    assert fills["grouped"] == PAPER != fills["find 0"]  # a control is hollow
+
+
+def test_the_legend_has_each_kind_as_it_is_drawn(tmp_path: Path) -> None:
+    drawing = drawn(make_study(tmp_path, CONTROLS + FINDS))
+    legend = drawing.axes.get_legend()
+    assert [text.get_text() for text in legend.get_texts()] == [
+        "finds: front, or best of a budget",
+        "other finds",
+        "known operators (controls)",
+        "unchanged network",
+    ]
+    shown = [(handle.get_marker(), handle.get_linestyle()) for handle in legend.legend_handles]
+    assert shown == [("o", "-"), ("o", "None"), ("s", "--"), ("*", "--")]
+
+
+def test_finds_are_drawn_above_controls(tmp_path: Path) -> None:
+    same = ("9", "find", "done", 0.963, 0.5, 500, 250)  # where the control `grouped` is
+    for x in X_AXES:
+        drawing = drawn(make_study(tmp_path / x, [*CONTROLS, *FINDS, same]), x)
+        height = {kind: set() for kind in SIZES}
+        for point, mark in zip(drawing.points, drawing.marks):
+            height[point.kind].add(mark.get_zorder())
+        assert max(height["control"]) < min(height["find"] | height["front"])
+        assert max(height["baseline"]) < min(height["control"])
+
+
+def test_a_fast_and_inaccurate_control_sets_no_axis(tmp_path: Path) -> None:
+    """With and without it the axes are the same; it is at the edge, its values in its label."""
+    without = [row for row in CONTROLS if row[0] != "identity"]
+    for number, (x, label) in enumerate(
+        {"latency": "identity (66 %, 1.6x)", "macs": "identity (66 %, 0.02x)"}.items()
+    ):
+        drawing = drawn(make_study(tmp_path / f"{number}a", CONTROLS + FINDS), x)
+        plain = drawn(make_study(tmp_path / f"{number}b", without + FINDS), x)
+        assert drawing.y_limits == plain.y_limits
+        assert x == "macs" or drawing.x_limits == plain.x_limits  # one is a log scale there
+        assert marks(drawing)["identity"][0] == "v"
+        assert label in named(drawing)
+        (low, high), (_, _, y) = drawing.axes.get_ylim(), marks(drawing)["identity"]
+        assert low < y < low + 0.05 * (high - low)
+
+
+@given(st.lists(st.floats(0, 100), min_size=1, max_size=8), st.lists(st.floats(0, 100)))
+def test_the_range_of_an_axis_holds_what_is_kept_and_what_is_better(
+    kept: list[float], others: list[float]
+) -> None:
+    for better in (1, -1):
+        low, high = axis_range(kept, others, better)
+        assert low <= min(kept) and max(kept) <= high
+        best = max([*kept, *others]) if better > 0 else min([*kept, *others])
+        assert low <= best <= high
+        assert {low, high} <= {*kept, *others}
+
+
+def test_the_range_leaves_out_what_is_far_worse() -> None:
+    assert axis_range([90, 97], [89, 85, 10], 1) == (85, 97)
+    assert axis_range([1, 2], [1.5, 2.5, 9], -1) == (1, 2.5)
+    assert axis_range([5], [], 1) == (5, 5)
+    assert typical([1, 2, 3, 4, 5, 50]) == [1, 2, 3, 4, 5]
 
 
 def test_the_front_is_of_the_axes_drawn_and_controls_stand_in_it(tmp_path: Path) -> None:
     """By latency the unchanged network beats every find: 0 is named because it is chosen."""
     folder = make_study(tmp_path, CONTROLS + FINDS)
     for x, names in (("latency", {"0"}), ("macs", {"0", "3"}), ("params", {"0", "3", "4"})):
-        labels = named(drawn(folder, x))
+        labels = {label.partition(" (")[0] for label in named(drawn(folder, x))}
         assert labels == names | {"unchanged", "identity", "1x1", "grouped"}, x
 
 
@@ -110,27 +179,34 @@ def test_equal_finds_are_both_on_the_front(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("x", X_AXES)
-def test_the_step_line_says_what_is_reached(tmp_path: Path, x: str) -> None:
-    drawing = drawn(make_study(tmp_path, CONTROLS + FINDS), x)
-    corners = drawing.corners()
-    line = next(line for line in drawing.axes.lines if line.get_gid() == "steps")
-    assert list(zip(line.get_xdata(), line.get_ydata())) == corners
-    found = {
-        place: name for name, (_, *place) in marks(drawing).items() for place in [tuple(place)]
+def test_the_step_lines_say_what_is_reached(tmp_path: Path, x: str) -> None:
+    rows = CONTROLS + FINDS
+    drawing = drawn(make_study(tmp_path, rows), x)
+    base = CONTROLS[0]
+    place = {
+        ({"latency": speed, "macs": macs / base[5], "params": params / base[6]}[x], 100 * share): (
+            name
+        )
+        for name, _, status, share, speed, macs, params in rows
+        if status == "done"
     }
     front = {
-        "latency": {"baseline", "identity"},
-        "macs": {"identity", "1x1", "find 3", "find 0", "grouped", "baseline"},
-        "params": {"identity", "1x1", "find 4", "find 3", "find 0", "grouped", "baseline"},
+        "latency": ({"0", "3"}, {"identity", "1x1", "grouped"}),
+        "macs": ({"3", "0"}, {"identity", "1x1", "grouped"}),
+        "params": ({"4", "3", "0"}, {"identity", "1x1", "grouped"}),
     }[x]
-    assert {found[corner] for corner in corners[::2]} == front
-    for (x1, y1), (x2, y2) in itertools.pairwise(corners):
-        assert (x1 == x2) != (y1 == y2)  # upright or level
-    ahead = -1 if x == "latency" else 1
-    for (x1, y1), (x2, y2) in itertools.pairwise(corners[::2]):
-        assert x1 < x2 and ahead * y1 < ahead * y2
-    for (_, y1), (_, corner), (_, y2) in zip(corners[::2], corners[1::2], corners[2::2]):
-        assert corner == min(y1, y2)  # nothing is promised that nothing reaches
+    for finds, gid, names in ((True, "steps", front[0]), (False, "control-steps", front[1])):
+        corners = drawing.corners(finds)
+        line = next(line for line in drawing.axes.lines if line.get_gid() == gid)
+        assert list(zip(line.get_xdata(), line.get_ydata())) == corners
+        assert {place[corner] for corner in corners[::2]} == names
+        for (x1, y1), (x2, y2) in itertools.pairwise(corners):
+            assert (x1 == x2) != (y1 == y2)  # upright or level
+        ahead = -1 if x == "latency" else 1
+        for (x1, y1), (x2, y2) in itertools.pairwise(corners[::2]):
+            assert x1 < x2 and ahead * y1 < ahead * y2
+        for (_, y1), (_, corner), (_, y2) in zip(corners[::2], corners[1::2], corners[2::2]):
+            assert corner == min(y1, y2)  # nothing is promised that nothing reaches
 
 
 def test_finals_are_drawn_alone_and_on_the_test_images(tmp_path: Path) -> None:
@@ -166,11 +242,11 @@ def test_bars_are_the_error_of_a_share(tmp_path: Path) -> None:
     assert (round(87 - error, 6), round(87 + error, 6)) in ends
 
 
-def test_what_is_far_below_stands_at_the_foot(tmp_path: Path) -> None:
+def test_what_is_far_below_is_at_the_edge(tmp_path: Path) -> None:
     low = ("9", "find", "done", 0.1, 0.3, 500, 500)
     drawing = drawn(make_study(tmp_path, [*CONTROLS, *FINDS, low]))
     assert marks(drawing)["find 9"][0] == "v" and marks(drawing)["find 9"][2] > 50
-    assert "Triangles at the foot: 1 below the axis." in words(drawing)
+    assert "Triangles at the edge: 2 outside the axes." in words(drawing)
     assert "find 9: 10.00 % (+- 0.95) at 0.3x" in map(str, drawing.points)
 
 
@@ -332,7 +408,7 @@ def test_labels_of_any_front_cross_no_mark_and_no_other_label(x: str, seed: int)
     """Measured again, by renderers of other resolutions than the one that placed them."""
     points = random_front(seed, x)
     with own_settings():
-        drawing = complete(points, X_AXES[x], "accuracy", "caption " * 40, "title")
+        drawing = complete(points, X_AXES[x], Axis("accuracy", 1), "caption " * 40, "title")
         for dpi in (72, 200)[seed % 2 :][:1]:
             drawing.figure.set_dpi(dpi)
             renderer = drawing.figure.canvas.get_renderer()

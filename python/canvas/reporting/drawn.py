@@ -13,6 +13,7 @@ from typing import Any
 
 from ..errors import CanvasError
 
+INK = "#222222"  # of text and axes; inline_svg.py exchanges it for the colour of a page
 DPI = 288  # of what is measured and of PNG
 SMALL = 6.4  # points, of most text
 SETTINGS: Any = {
@@ -27,6 +28,9 @@ SETTINGS: Any = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.axisbelow": True,
+    **dict.fromkeys(
+        ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), INK
+    ),
 }
 
 

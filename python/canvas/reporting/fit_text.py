@@ -21,6 +21,7 @@ from .verdict import SEEDS, Comparison, Evidence, common_seeds, compare_finals, 
 
 TEACHER, TUNED, MIX, CONTROLS, SINGLE = "teacher", "tuned", "mix", "controls", "single"
 ORDER = (TEACHER, TUNED, MIX, CONTROLS, SINGLE)
+FIGURES = frozenset(range(2, 8))  # columns of the table with numbers
 
 
 def fit_rows(rows: Sequence[Candidate]) -> list[Candidate]:
@@ -53,14 +54,22 @@ def fit_table(
     width: int | None,
 ) -> str:
     """The rows as text, the one to take with a star."""
+    return align(fit_cells(rows, choices, picked), right=FIGURES, width=width)
+
+
+def fit_cells(
+    rows: Sequence[Candidate],
+    choices: Mapping[int, Mapping[str, str]],
+    picked: Candidate | None,
+) -> list[list[str]]:
+    """The head and the rows of the table as cells; FIGURES are the columns of numbers."""
     teacher = next((row for row in rows if row.role == TEACHER), None)
     metric = rows[0].metric if rows else Metric()
     head = [
         "  network", "budget", metric.name, "test", distance_of(metric), "speed-up", "MACs",
         "params", "operators",
     ]  # fmt: skip
-    body = [_cells(row, teacher, choices.get(row.id, {}), picked) for row in rows]
-    return align([head, *body], right=set(range(2, 8)), width=width)
+    return [head, *(_cells(row, teacher, choices.get(row.id, {}), picked) for row in rows)]
 
 
 def _cells(
@@ -166,13 +175,29 @@ def fit_counts_line(study: Study) -> str:
     return f"{words}{f', {failed} of them failed' if failed else ''}."
 
 
+def fit_headline(rows: Sequence[Candidate]) -> str:
+    """The result of each budget in one sentence."""
+    teacher = next((row for row in rows if row.role == TEACHER), None)
+    budgets = list(dict.fromkeys(row.budget for row in rows if row.budget))
+    if teacher is None or not budgets:
+        return "No result: no network was tuned."
+    return "; ".join(_result(rows, b, teacher).removesuffix(".") for b in budgets) + "."
+
+
 def fit_conclusion(rows: Sequence[Candidate], evidence: Evidence) -> str:
     """Sentences for each budget of a fit: the result, then what each part of the method adds."""
     teacher = next((row for row in rows if row.role == TEACHER), None)
     budgets = list(dict.fromkeys(row.budget for row in rows if row.budget))
     if teacher is None or not budgets:
         return "No result: no network was tuned."
-    told = [_result(rows, budget, teacher) for budget in budgets]
+    results = [_result(rows, budget, teacher) for budget in budgets]
+    return " ".join([*results, *fit_details(rows, evidence)])
+
+
+def fit_details(rows: Sequence[Candidate], evidence: Evidence) -> list[str]:
+    """What each part of the method adds, a sentence each."""
+    budgets = list(dict.fromkeys(row.budget for row in rows if row.budget))
+    told = []
     tuned = next((row for row in rows if row.role == TUNED and row.status == "done"), None)
     if tuned is not None and tuned.val_accuracy is not None:
         told.append(
@@ -180,7 +205,7 @@ def fit_conclusion(rows: Sequence[Candidate], evidence: Evidence) -> str:
         )
     for budget in budgets:
         told += _parts(rows, budget, evidence)
-    return " ".join(told)
+    return told
 
 
 def _result(rows: Sequence[Candidate], budget: str, teacher: Candidate) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from ..metric import Metric
 from ..study import Candidate, Study
 from ..text import printable
 from .figure import FORMS, Axis, Point, draw
-from .report import make_report, rule_of, trial_counts
+from .report import Report, make_report, rule_of, trial_counts
 
 X_AXES = {
     "latency": Axis("speed-up over the unchanged network (right is faster)", 1),
@@ -62,7 +62,13 @@ def pareto_figure(study: Study, x: str = "latency", title: str = "", form: str =
     """The figure as the content of a file of one of FORMS."""
     if x not in X_AXES:
         raise CanvasError(f"x is {', '.join(X_AXES)}, not '{printable(x)}'")
-    points = read_points(study, x)
+    return draw_points(study, read_points(study, x), x, title, form)
+
+
+def draw_points(
+    study: Study, points: Sequence[Point], x: str, title: str = "", form: str = "svg"
+) -> bytes:
+    """The figure of these points of a study as the content of a file."""
     split = "test" if is_tested(study) else "validation"
     words = caption(study, points, x)
     return draw(points, X_AXES[x], axis_of(study.metric, split), words, title, form)
@@ -71,8 +77,10 @@ def pareto_figure(study: Study, x: str = "latency", title: str = "", form: str =
 # ---- what is shown ----------------------------------------------------------------------------
 
 
-def read_points(study: Study, x: str) -> list[Point]:
-    """The finished candidates that have both figures: baseline, controls, finds."""
+def read_points(study: Study, x: str, report: Report | None = None) -> list[Point]:
+    """The finished candidates that have both figures: baseline, controls, finds.  `report` is that
+    of the study (default: made here).
+    """
     rows = [row for row in study.candidates() if row.status == "done"]
     if not rows:
         raise NoSolution(f"no training of the study '{study.folder}' is complete yet")
@@ -83,7 +91,7 @@ def read_points(study: Study, x: str) -> list[Point]:
         )
     tested = is_tested(study)
     images = study.fact("test_images") if tested else study.validation_images()
-    report, metric = make_report(study), study.metric
+    report, metric = report or make_report(study), study.metric
     points: list[Point] = []
     picked = report.picked
     for row in rows:
@@ -93,21 +101,31 @@ def read_points(study: Study, x: str) -> list[Point]:
         chosen = picked is not None and row.id == picked.id
         error = metric.amount(standard_error(row, share, images))
         height = metric.amount(share)
-        points.append(Point(printable(row.name), row.kind, value, height, error, chosen))
+        points.append(
+            Point(
+                printable(row.name), row.kind, value, height, error, chosen, unit=unit_of(metric)
+            )
+        )
     if not points and all(row.val_accuracy is None for row in rows):
         raise NoSolution(f"the task of the study '{study.folder}' has no metric: nothing to plot")
     if not points:
         raise NoSolution(f"no latency is taken in the study '{study.folder}' yet: --x macs")
     up = 1 if metric.higher_is_better else -1
-    return mark_front(points, X_AXES[x].better, {row.name for row in report.chosen}, up)
+    return mark_front(points, X_AXES[x].better, {row.name for row in report.best_finds}, up)
 
 
-def axis_of(metric: Metric, split: str) -> str:
+def axis_of(metric: Metric, split: str) -> Axis:
     """The words at the axis of what networks are judged by."""
     unit = "%" if metric.is_share else metric.unit
     words = [unit] if unit else []
     words += [] if metric.higher_is_better else ["lower is better"]
-    return f"{split} {metric.name}" + (f" ({', '.join(words)})" if words else "")
+    text = f"{split} {metric.name}" + (f" ({', '.join(words)})" if words else "")
+    return Axis(text, 1 if metric.higher_is_better else -1)
+
+
+def unit_of(metric: Metric) -> str:
+    """The unit of a value of the axis, with the blank before it."""
+    return " %" if metric.is_share else f" {metric.unit}".rstrip()
 
 
 def is_tested(study: Study) -> bool:
@@ -135,26 +153,27 @@ def standard_error(row: Candidate, share: float, images: int) -> float:
 def mark_front(
     points: Sequence[Point], better: int, chosen: Container[str] = (), up: int = 1
 ) -> list[Point]:
-    """Which points no other beats on both axes drawn, controls and the unchanged network included
-    as in the table; the finds among them and those of `chosen` become `front`.  `better` is 1
-    where more of x is, else -1, `up` the same for y.
+    """The points with their fronts.  The finds that no point beats on both axes drawn, controls
+    and the unchanged network included as in the table, and those of `chosen` become `front`.
+    `on_front` are the points that none of their own kind beats.  `better` is 1 where more of x
+    is, else -1, `up` the same for y.
     """
 
-    def beaten(point: Point) -> bool:
+    def beaten(point: Point, others: Iterable[Point]) -> bool:
         return any(
             better * other.x >= better * point.x
             and up * other.y >= up * point.y
             and (other.x, other.y) != (point.x, point.y)
-            for other in points
+            for other in others
         )
 
-    marked = [replace(point, on_front=not beaten(point)) for point in points]
-    return [
-        replace(point, kind="front")
-        if point.kind == "find" and (point.on_front or point.name in chosen)
-        else point
-        for point in marked
-    ]
+    def marked(point: Point) -> Point:
+        own = (p for p in points if p.is_find == point.is_find and p.kind != "baseline")
+        named = point.is_find and (not beaten(point, points) or point.name in chosen)
+        kind = "front" if named else point.kind
+        return replace(point, kind=kind, on_front=not beaten(point, own))
+
+    return [marked(point) for point in points]
 
 
 def caption(study: Study, points: Sequence[Point], x: str) -> str:

@@ -27,7 +27,15 @@ from ..stored_options import FIT, command_of
 from ..study import ENDED, FIND_FILES, TRIED, WEIGHTS_NAME, Candidate, Study, Timing, weights_file
 from ..study.gain import gain_line
 from ..text import csv_cell, printable, several
-from .fit_text import best_of, fit_conclusion, fit_counts_line, fit_head_lines, fit_rows, fit_table
+from .fit_text import (
+    MIX,
+    best_of,
+    fit_conclusion,
+    fit_counts_line,
+    fit_head_lines,
+    fit_rows,
+    fit_table,
+)
 from .front import OBJECTIVES, chosen_finds, find_order, front, pick, pick_line
 from .table import milliseconds, table, terminal_width
 from .verdict import Evidence, conclusion
@@ -62,7 +70,8 @@ PICK_UNTIMED = "fewest-macs within 1.0"
 class Report:
     """The result of a search: `rows` of the table (baseline, controls, finds on the front and
     finalists), conclusion, text.  `on_front` are the ids of all rows on the front, `chosen` the
-    finds that the conclusion is about, one for each budget.
+    finds that the conclusion is about, one for each budget, `best_finds` the finds that
+    validation puts first, one for each budget: a fit may have chosen known operators.
 
     `str(report)` is what the command prints.
     """
@@ -75,6 +84,7 @@ class Report:
     picked: Candidate | None = None
     on_front: frozenset[int] = frozenset()
     chosen: Sequence[Candidate] = ()
+    best_finds: Sequence[Candidate] = ()
 
     @property
     def front(self) -> list[Candidate]:
@@ -118,7 +128,8 @@ def make_report(study: Study, ended: str = "") -> Report:
     lines += [*map(printable, below), words]
     on_front = frozenset(row.id for row in front(candidates, objectives))
     chosen = chosen_finds(candidates)
-    return Report(study.folder, rows, words, "\n".join(lines), counts, picked, on_front, chosen)
+    text = "\n".join(lines)
+    return Report(study.folder, rows, words, text, counts, picked, on_front, chosen, chosen)
 
 
 def rule_of(options: Mapping[str, Any], metric: Metric) -> str:
@@ -151,9 +162,9 @@ def _fit_report(
     on_front = frozenset(row.id for row in front(candidates))
     found = (best_of(rows, budget) for budget in options["budget"])
     chosen = [row for row in found if row is not None]
-    return Report(
-        study.folder, rows, words, "\n".join(lines), trial_counts(study), picked, on_front, chosen
-    )
+    finds = [row for budget in options["budget"] if (row := best_of(rows, budget, MIX))]
+    counts, text = trial_counts(study), "\n".join(lines)
+    return Report(study.folder, rows, words, text, counts, picked, on_front, chosen, finds)
 
 
 def scored_on(study: Study) -> str:

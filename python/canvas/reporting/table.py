@@ -28,15 +28,21 @@ def table(
     """The rows as text, the one to take with a star; a row that failed has its reason instead of
     figures.  Where a line would be longer than `width`, its last column is cut, never a figure.
     """
+    lines = table_cells(rows, picked)
+    return align(lines, right=set(range(1, len(lines[0]) - 1)), width=width)
+
+
+def table_cells(rows: Sequence[Candidate], picked: Candidate | None = None) -> list[list[str]]:
+    """The head and the rows of the table as cells; the names are in the first column, what the
+    rows consist of in the last, and between them numbers.
+    """
     baseline = next((row for row in rows if row.kind == "baseline"), None)
     tested = any(row.tests for row in rows)
     name = rows[0].metric.name if rows else "accuracy"
     head = ["  candidate", name, "test", "latency", "speed-up", "MACs", "", "params", ""]
     body = [_cells(row, baseline, picked) for row in rows]
     lines = [[*head, "primitives"], *body]
-    if not tested:
-        lines = [line[:2] + line[3:] for line in lines]
-    return align(lines, right=set(range(1, len(lines[0]) - 1)), width=width)
+    return lines if tested else [line[:2] + line[3:] for line in lines]
 
 
 def terminal_width() -> int | None:
