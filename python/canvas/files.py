@@ -281,6 +281,25 @@ def try_lock(file: Any) -> bool:
     return True
 
 
+def is_locked(path: Path) -> bool:
+    """Whether another process holds the lock of a file; False where that cannot be found out.  The
+    lock is shared for a moment, so that one that is free does not stay taken.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | QUIETLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+    return False
+
+
 def open_lock(path: Path, new: bool = True) -> IO[bytes]:
     """The file of a lock, made if it is missing and may be `new`; raises OSError, also where
     `path` is a link or no file.

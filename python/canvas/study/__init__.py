@@ -10,6 +10,7 @@ from .outputs import (
     FIND_FILES,
     KEPT,
     LOOPS,
+    REPORT,
     TEACHER,
     WEIGHTS_NAME,
     forget_kept,
@@ -36,7 +37,8 @@ from .rows import (
     Timing,
 )
 from .schema import VERSION
-from .store import writing
+from .spent import Spent, spent
+from .store import is_running, writing
 
 __all__ = [
     "CLASSIFICATION",
@@ -46,6 +48,7 @@ __all__ = [
     "FIRST",
     "KEPT",
     "LOOPS",
+    "REPORT",
     "SECOND",
     "TEACHER",
     "TRIED",
@@ -58,15 +61,18 @@ __all__ = [
     "FittedItem",
     "Item",
     "ScreenedKernel",
+    "Spent",
     "Study",
     "Timing",
     "final_epochs",
     "forget_kept",
+    "is_running",
     "keeps",
     "kept_file",
     "layer_file",
     "other_network",
     "remove_kept",
+    "spent",
     "weights_file",
     "writing",
 ]

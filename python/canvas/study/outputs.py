@@ -31,6 +31,7 @@ IMAGE_FILES = (  # data/stored.py writes them
 LOOPS = "loops"  # a folder for each training by a loop of the user's
 WEIGHTS = "weights"  # the folder of what a fit keeps, each file named by its sha256
 TEACHER = "teacher.safetensors"  # the training of a fit's own teacher
+REPORT = "report.html"  # the page of canvas report
 FIND_FILES = ("kernel.txt", "kernel.py", "pack.txt")
 WEIGHTS_NAME = "weights.safetensors"
 RESULT_FILES = ("pack.txt", "kernel.py", WEIGHTS_NAME)  # of a budget of a fit
@@ -58,7 +59,9 @@ def remove_outputs(folder: Path, finds: Sequence[str]) -> None:
     remove_files(folder / IMAGES, IMAGE_FILES)
     remove_weights(folder)
     remove_loops(folder)
-    remove_files(folder, (TEACHER, LAYER, "pareto.csv", FILE, f"{FILE}-wal", f"{FILE}-shm"))
+    remove_files(
+        folder, (TEACHER, LAYER, "pareto.csv", REPORT, FILE, f"{FILE}-wal", f"{FILE}-shm")
+    )
 
 
 def weights_file(folder: Path, digest: str) -> Path:

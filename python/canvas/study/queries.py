@@ -61,7 +61,7 @@ class Queries(Store):
         return self.fact("validation_images") or 0
 
     def sessions(self) -> list[dict[str, Any]]:
-        """The runs of the driver in their order: options, versions, machine, begun."""
+        """The runs of the driver in their order: options, versions, machine, begun, seconds."""
         rows = self.database.execute("SELECT * FROM session ORDER BY id").fetchall()
         stored = ("options", "versions", "machine")
         with self._intact():
@@ -69,6 +69,7 @@ class Queries(Store):
                 {
                     "id": row["id"],
                     "begun": row["begun"],
+                    "seconds": row["seconds"],
                     **{name: json_object(row[name]) for name in stored},
                 }
                 for row in rows

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from ..errors import CanvasError
-from ..files import open_file, open_lock, try_lock
+from ..files import is_locked, open_file, open_lock, try_lock
 from .examine import (
     Damaged,
     bounded,
@@ -64,7 +64,7 @@ class Store:
         except OSError as error:
             raise CanvasError(f"'{folder}' cannot hold a study: {error.strerror}") from error
         try:
-            free = try_lock(lock)
+            free = try_lock(lock) or _free_now(lock)
         except OSError as error:
             lock.close()
             raise CanvasError(
@@ -220,6 +220,17 @@ class Store:
             "UPDATE session SET seconds = max(coalesce(seconds, 0), ?) WHERE id = ?",
             (time.monotonic() - self.session_since, self.session),
         )
+
+
+def _free_now(lock: IO[bytes]) -> bool:
+    """Try a lock once more: `is_running` holds it for a moment."""
+    time.sleep(0.02)
+    return try_lock(lock)
+
+
+def is_running(folder: Path) -> bool:
+    """Whether a search or a fit runs in `folder` now."""
+    return is_locked(folder / LOCK)
 
 
 @contextmanager
