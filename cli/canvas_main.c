@@ -13,6 +13,7 @@ static const struct command python_subcommands[] = {
     {.subcommand = "fit", .summary = "make a trained network faster, an operator for each layer"},
     {.subcommand = "trials", .summary = "list all candidates of a study"},
     {.subcommand = "pareto", .summary = "print and plot the Pareto front of a study"},
+    {.subcommand = "report", .summary = "show a study as one page of HTML"},
     {.subcommand = "study", .summary = "join the studies of several seeds into one table"},
     {.subcommand = "replay", .summary = "train and time a candidate of a study again"},
     {.subcommand = "train", .summary = "train a network with a kernel of a search in it"},
@@ -32,7 +33,7 @@ static const struct command *const commands[] = {
     &command_completion,    &python_subcommands[0], &python_subcommands[1],
     &python_subcommands[2], &python_subcommands[3], &python_subcommands[4],
     &python_subcommands[5], &python_subcommands[6], &python_subcommands[7],
-    &python_subcommands[8], NULL};
+    &python_subcommands[8], &python_subcommands[9], NULL};
 
 /* ---- the subcommand ------------------------------------------------------------------------------ */
 

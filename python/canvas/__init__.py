@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from .nn.fold import fold
     from .nn.placeholder import Placeholder, get_placeholders, replace, sample, seed
     from .nn.tuned import Tuned, tune
+    from .reporting.page import report
     from .reporting.plot import plot_pareto
     from .runner.ask_tell import AskedStudy, create_study
     from .runner.driver import search
@@ -82,6 +83,7 @@ __all__ = [
     "plot_pareto",
     "replace",
     "replay",
+    "report",
     "restore_kept",
     "sample",
     "save",
@@ -120,6 +122,7 @@ _LAZY = {
     "create_study": "runner.ask_tell",
     "plot_pareto": "reporting.plot",
     "replay": "runner.replay",
+    "report": "reporting.page",
     "train_network": "deploy.trainer",
     "Task": "tasks",
     "Tuned": "nn.tuned",

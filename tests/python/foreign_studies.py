@@ -252,6 +252,7 @@ def commands(folder: Path) -> list[list[str]]:
         ["pareto", place, "-f", "json"],
         ["pareto", place, "--plot", "-"],
         ["pareto", place, "--plot", "-", "--x", "macs"],
+        ["report", place, "--html", "-"],
         ["study", "merge", place, place],
         ["replay", place, "nobody"],
         ["export", f"{place}/nobody", "--out", f"{place}/e"],

@@ -189,6 +189,10 @@ TABLE = {
         {"module": "NETWORK", "kernel": "PACK"},
         {"module": NO_MODULE, "kernel": NO_PACK, "re_solve": NO_SWITCH},
     ),
+    "report": (
+        {"folder": "nowhere"},
+        {"folder": NO_PATH + NEVER, "html": NO_PATH},
+    ),
     "replay": (
         {"folder": "nowhere", "name": "1"},
         {
@@ -424,6 +428,7 @@ def test_a_plain_install_says_what_is_missing(tmp_path):
         'not installed here: pip install "canvas-kas[plot]"',
         ("trials", folder): None,
         ("pareto", folder): None,
+        ("report", folder): None,
         ("env",): None,
         ("search", "--help"): None,
     }

@@ -116,6 +116,8 @@ def test_a_mistake_in_trials_is_one_message_and_code_2(capsys, words, message):
         ["export", "baseline", *GOOD, "--out", "new", "--weights", ""],
         ["pareto", ""],
         ["pareto", "study", "--plot", ""],
+        ["report", ""],
+        ["report", "study", "--html", ""],
         ["trials", ""],
         ["replay", "", "baseline"],
         ["log", "show", ""],

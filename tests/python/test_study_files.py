@@ -94,7 +94,7 @@ def test_fresh_keeps_what_a_user_put_beside(folder: Path) -> None:
     names = ("find-0003/notes", ".find-0003.new/a", ".find-0.x/b", "find-x/pack.txt", "rungs/n",
              "images/mine.npy", "data.npz", ".pareto.csv.new", ".study.db.new")  # fmt: skip
     for name in (*names, "find-0003/pack.txt", "find-0003/kernel.py", "rungs/3.safetensors",
-                 "images/facts.json", "pareto.csv", "layer.safetensors",
+                 "images/facts.json", "pareto.csv", "report.html", "layer.safetensors",
                  "find-0004/pack.txt"):  # fmt: skip
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text("x")

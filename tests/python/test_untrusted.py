@@ -127,6 +127,7 @@ def commands(folder):
         ["trials", folder],
         ["pareto", folder],
         ["pareto", folder, "--plot", "-"],
+        ["report", folder],
         ["train", folder / "baseline"],
         ["export", folder / "baseline", "--out", folder / "e"],
         ["replay", folder, "baseline"],
@@ -141,7 +142,7 @@ def test_a_damaged_option_is_one_message(study, capsys, option):
             read_option(option, json.loads(value))
         except ValueError:
             set_option(study, option.name, value)
-            command = commands(study)[number % 6]  # every one meets every kind over the options
+            command = commands(study)[number % 7]  # every one meets every kind over the options
             assert "is damaged (its options: " in one_message(capsys, command)
             assert option.flag in one_message(capsys, ["trials", study])
 
@@ -244,6 +245,7 @@ def test_stored_text_is_escaped_wherever_it_is_printed(study, capsys):
         ["pareto", "-f", "csv"],
         ["pareto", "-f", "json"],
         ["pareto", "--plot", "-"],
+        ["report", "--html", "-"],
     ):
         assert cli.main([words[0], str(study), *words[1:]]) == 0
         out = capsys.readouterr().out
@@ -273,5 +275,5 @@ def test_an_error_message_is_escaped(study, capsys):
 
 def test_a_find_is_called_by_a_number(study, capsys):
     change(study, "UPDATE network SET name = ? WHERE name = '3'", EVIL)
-    for command in commands(study)[:3]:
+    for command in commands(study)[:4]:
         assert "is damaged (a find is called 'a\\x1b" in one_message(capsys, command)

@@ -22,7 +22,7 @@ from ..text import printable
 from .completion import ways_to_end
 
 SUBCOMMANDS = (
-    "search", "fit", "trials", "pareto", "study", "replay", "train", "export", "env",
+    "search", "fit", "trials", "pareto", "report", "study", "replay", "train", "export", "env",
 )  # fmt: skip
 
 

@@ -1,0 +1,95 @@
+"""The commands that repeat a study and use what it found, from its recorded options."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..options import Option
+from ..stored_options import FIT, ROWS, command_of
+from ..study import Study
+from .report import Report, find_folder, result_folder
+
+# Networks, data and tasks that the command line knows by name; others are package.module:name.
+NAMED = {
+    "model": ("resnet8", "resnet18"),
+    "data": ("digits", "digits-scattered", "synthetic"),
+    "task": ("classification", "segmentation", "regression", "multi-label", "unlabelled"),
+}
+
+
+def commands(study: Study, report: Report) -> list[tuple[str, str]]:
+    """What each command is for, and the command."""
+    options, folder = study.options(), study.folder
+    if objects(options):
+        found = [("repeat it in Python, with your own objects", call_text(options, folder))]
+    else:
+        found = [("repeat it", command_text(options, folder))]
+    found.append(("print the table", words_text(["canvas", "pareto", str(folder)])))
+    found.append(("list all candidates", words_text(["canvas", "trials", str(folder)])))
+    is_fit = command_of(options) == FIT
+    for row in report.chosen[:1]:
+        place = result_folder(options["budget"].index(row.budget)) if is_fit else find_folder(row)
+        if not is_fit:
+            words = ["canvas", "replay", str(folder), row.name, *_own_model(options)]
+            found.append(("repeat a training, and compare", words_text(words)))
+        words = ["canvas", "show", str(folder / place / "pack.txt"), "--svg"]
+        found.append(("draw an operator", words_text(words) + " >operator.svg"))
+    return found
+
+
+def objects(options: Mapping[str, Any]) -> list[str]:
+    """The options that were Python objects, of which a study has but the name of the class."""
+    return [
+        name
+        for name, known in NAMED.items()
+        if (value := options.get(name)) and value not in known and ":" not in str(value)
+    ]
+
+
+def changed_options(options: Mapping[str, Any]) -> list[tuple[Option, Any]]:
+    """The options that differ from their default."""
+    rows = ROWS[command_of(options)]
+    values = [(row, options.get(row.name)) for row in rows]
+    return [(row, value) for row, value in values if value not in (None, row.default)]
+
+
+def command_text(options: Mapping[str, Any], folder: Path) -> str:
+    """The command line of a search or a fit."""
+    words = ["canvas", command_of(options)]
+    for row, value in changed_options(options):
+        if not row.metavar:
+            words += [row.flag]
+            continue
+        for one in value if row.repeated and isinstance(value, list) else [value]:
+            words += [row.flag, _text(one)]
+    return words_text([*words, "--out", str(folder)])
+
+
+def call_text(options: Mapping[str, Any], folder: Path) -> str:
+    """The call of canvas.search or canvas.fit; an object stands as its name in small letters."""
+    own = objects(options)
+    given = [
+        f"{row.name}={value!r}"
+        for row, value in changed_options(options)
+        if row.name not in (*own, "model", "data")
+    ]
+    first = [name if name in own else repr(options.get(name)) for name in ("model", "data")]
+    more = ["task=task"] if "task" in own else []
+    words = ", ".join([*first, *given, *more, f"out={str(folder)!r}"])
+    return f"canvas.{command_of(options)}({words})"
+
+
+def words_text(words: Sequence[str]) -> str:
+    return " ".join(map(shlex.quote, words))
+
+
+def _own_model(options: Mapping[str, Any]) -> list[str]:
+    model = str(options.get("model"))
+    return ["--model", model] if ":" in model else []
+
+
+def _text(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
