@@ -18,7 +18,7 @@ from made_study import CONTROLS, FINDS, add_finals, make_study
 import canvas
 from canvas.errors import CanvasError, NoSolution
 from canvas.reporting import plot
-from canvas.reporting.axis_range import axis_range, limits, typical
+from canvas.reporting.axis_range import limits, shown_values, typical
 from canvas.reporting.drawn import own_settings
 from canvas.reporting.figure import (
     PAPER,
@@ -151,7 +151,7 @@ def test_the_range_of_an_axis_holds_what_is_kept_and_what_is_better(
     kept: list[float], others: list[float]
 ) -> None:
     for better in (1, -1):
-        low, high = axis_range(kept, others, better)
+        low, high = shown_values(kept, others, better)
         assert low <= min(kept) and max(kept) <= high
         best = max([*kept, *others]) if better > 0 else min([*kept, *others])
         assert low <= best <= high
@@ -159,9 +159,9 @@ def test_the_range_of_an_axis_holds_what_is_kept_and_what_is_better(
 
 
 def test_the_range_leaves_out_what_is_far_worse() -> None:
-    assert axis_range([90, 97], [89, 85, 10], 1) == (85, 97)
-    assert axis_range([1, 2], [1.5, 2.5, 9], -1) == (1, 2.5)
-    assert axis_range([5], [], 1) == (5, 5)
+    assert shown_values([90, 97], [89, 85, 10], 1) == (85, 97)
+    assert shown_values([1, 2], [1.5, 2.5, 9], -1) == (1, 2.5)
+    assert shown_values([5], [], 1) == (5, 5)
     assert typical([1, 2, 3, 4, 5, 50]) == [1, 2, 3, 4, 5]
 
 

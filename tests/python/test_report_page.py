@@ -30,11 +30,11 @@ from canvas.fit_options import read_fit_options
 from canvas.options import OPTIONS, read_options
 from canvas.reporting import page as pages
 from canvas.reporting.commands import call_text, command_text, objects
-from canvas.reporting.curves import Curve, shown_range, spread
+from canvas.reporting.curves import Curve, keep_apart, shown_range
 from canvas.reporting.fit_text import fit_headline
 from canvas.reporting.html_parts import POLICY, STYLE
 from canvas.reporting.inline_svg import VARIABLES, inline_svg
-from canvas.reporting.page import page_of
+from canvas.reporting.page import headline, page_of
 from canvas.reporting.page_facts import duration
 from canvas.reporting.report import make_report
 from canvas.reporting.table import table_cells
@@ -124,6 +124,14 @@ def test_the_conclusion_comes_first_and_is_one_sentence(
     (line,) = fit_page.of("h1")
     assert line == fit_headline(rows)
     assert "latency=0.6x" in line and "; macs=0.3x" in line and not re.search(r"\.\s", line)
+
+
+def test_the_conclusions_of_budgets_are_one_sentence() -> None:
+    assert headline(["A wins (1.5 %).", "No claim. It needs 3 seeds."]) == (
+        "A wins (1.5 %); No claim.",
+        ["It needs 3 seeds."],
+    )
+    assert headline(["A."]) == ("A.", [])
 
 
 def test_every_network_is_in_a_figure_by_name_and_value(
@@ -397,7 +405,7 @@ def test_a_full_device_is_one_message(folder: Path, capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize(
     "rows, message",
     [
-        (CONTROLS, "has no find to report: canvas trials lists"),
+        (CONTROLS, "has no find to report (none was trained to the end): canvas trials lists"),
         ([*CONTROLS, FINDS[3]], "(finds pruned: 1, such as: no reason recorded): canvas trials"),
         (FINDS[4:], "(finds failed: 1, such as: nan: made up): canvas trials lists every"),
     ],
@@ -571,7 +579,7 @@ def test_watching_what_has_ended_writes_once(folder: Path) -> None:
 
 @given(st.lists(st.floats(0, 200), max_size=40), st.floats(4, 20))
 def test_names_of_curves_never_overlap(wanted: list[float], least: float) -> None:
-    places = spread(wanted, least, 6.0, 150.0)
+    places = keep_apart(wanted, least, 6.0, 150.0)
     assert len(places) == len(wanted)
     found = sorted((place, want) for place, want in zip(places, wanted) if place is not None)
     for (a, wanted_a), (b, wanted_b) in itertools.pairwise(found):

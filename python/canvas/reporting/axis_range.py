@@ -25,7 +25,9 @@ class Inside(NamedTuple):
         return MARKS.get((0, along) if along else (across, 0), "")
 
 
-def axis_range(kept: Sequence[float], others: Sequence[float], better: int) -> tuple[float, float]:
+def shown_values(
+    kept: Sequence[float], others: Sequence[float], better: int
+) -> tuple[float, float]:
     """The least and the largest value that the axis shows: all of `kept`, each of `others` that is
     better, and those that are worse by at most STRETCH widths.  A width is the range of `kept`,
     and not less than the quartiles' distance of all.  `better` is 1 where more is better, else -1.

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .axis_range import axis_range, limits
+from .axis_range import limits, shown_values
 from .drawn import INK, SMALL, empty_figure, own_settings
 from .figure import BLUE, COLOURS, DASHED, DOTTED, GREY, GRID, LINE
 
@@ -64,11 +64,12 @@ def draw_curves(
             for curve in curves:
                 if curve.kind == kind:
                     gid = f"curve {curve.name}"
-                    axes.plot(curve.x, curve.y, zorder=2 + order, gid=gid, **LINES[kind])
+                    dot = {"marker": "o", "markersize": 2.4} if len(curve.y) == 1 else {}
+                    axes.plot(curve.x, curve.y, zorder=2 + order, gid=gid, **dot, **LINES[kind])
         named = [curve for curve in curves if curve.kind != "find"]
         ends = [(min(max(curve.y[-1], low), high) - low) / (high - low) for curve in named]
         wanted = [(1 - end) * height + TOP for end in ends]
-        for curve, end, at in zip(named, ends, spread(wanted, LINE, TOP, TOP + height)):
+        for curve, end, at in zip(named, ends, keep_apart(wanted, LINE, TOP, TOP + height)):
             if at is not None:
                 _write_name(figure, axes, curve, end, at)
         file = io.BytesIO()
@@ -82,7 +83,7 @@ def shown_range(curves: Sequence[Curve], better: int, whole: bool) -> tuple[floa
     """
     ends = [curve.y[-1] for curve in curves]
     kept = [curve.y[-1] for curve in curves if curve.kind in ("baseline", "front")] or ends
-    low, high = axis_range(kept, ends, better)
+    low, high = shown_values(kept, ends, better)
     first, last = span(curves)
     begin = first if whole else first + (last - first) / 3
     shown = [curve for curve in curves if low <= curve.y[-1] <= high]
@@ -93,11 +94,13 @@ def shown_range(curves: Sequence[Curve], better: int, whole: bool) -> tuple[floa
 def span(curves: Sequence[Curve]) -> tuple[float, float]:
     """The limits of x: from the first value to the last one, and a little room."""
     first, last = min(c.x[0] for c in curves), max(c.x[-1] for c in curves)
-    room = 0.02 * (last - first) or 0.5
+    room = 0.02 * (last - first) or 1.0
     return first - room, last + room
 
 
-def spread(wanted: Sequence[float], least: float, low: float, high: float) -> list[float | None]:
+def keep_apart(
+    wanted: Sequence[float], least: float, low: float, high: float
+) -> list[float | None]:
     """Places in low..high near the wanted ones, at least `least` apart, in the same order; None
     for the last of `wanted` where there is no room for all.
     """

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..text import printable
-from .axis_range import Inside, axis_range, limits, moved_inside, typical
+from .axis_range import Inside, limits, moved_inside, shown_values, typical
 from .drawn import DPI, INK, SMALL, empty_figure, own_settings
 from .labels import Box, nearest, place_labels, tie, wrap
 
@@ -163,7 +163,7 @@ class Drawing:
             kept = self.of_kind("baseline", "find")
         heights = [point.y for point in self.points]
         most = [p.y for p in kept] if any(p.is_find for p in kept) else typical(heights)
-        low, high = axis_range(most or heights, heights, self.y.better)
+        low, high = shown_values(most or heights, heights, self.y.better)
         while True:
             shown = [point for point in self.points if low <= point.y <= high]
             bars = [point.y + side * point.error for point in shown for side in (-1, 1)]

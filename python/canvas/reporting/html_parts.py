@@ -55,6 +55,7 @@ td.number:last-child { min-width: 0; }
 tr.taken td { font-weight: 600; }
 pre { background: var(--card); padding: .6rem .8rem; overflow-x: auto; border-radius: 4px;
   font: .82rem/1.45 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; margin: .4rem 0; }
+pre.wrapped { white-space: pre-wrap; overflow-wrap: anywhere; }
 summary { cursor: pointer; color: var(--find); font-size: .9rem; }
 details { margin: .35rem 0; }
 .operator { display: flex; flex-wrap: wrap; gap: .4rem 1.6rem; align-items: flex-start; }
@@ -89,12 +90,12 @@ def element(tag: str, text: object, kind: str = "") -> str:
     return f"<{tag}{_class(kind)}>{escaped(text)}</{tag}>"
 
 
-def code_block(text: str) -> str:
-    """A text with line breaks, as it is."""
-    return f"<pre>{html.escape(printable_lines(text.rstrip()))}</pre>"
+def code_block(text: str, kind: str = "") -> str:
+    """A text with line breaks, as it is; the kind `wrapped` has no line that is scrolled."""
+    return f"<pre{_class(kind)}>{html.escape(printable_lines(text.rstrip()))}</pre>"
 
 
-def folded(summary: str, body: str, is_open: bool = False) -> str:
+def foldable(summary: str, body: str, is_open: bool = False) -> str:
     """A part that opens and closes when its summary is clicked."""
     head = "<details open>" if is_open else "<details>"
     return f"{head}{element('summary', summary)}{body}</details>"

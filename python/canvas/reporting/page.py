@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ..arguments import PATH, checked
@@ -34,7 +34,7 @@ from .page_operators import operators
 from .plot import axis_of, draw_points, read_points
 from .report import Report, head_lines, make_report, rule_of
 from .table import table_cells
-from .verdict import Evidence
+from .verdict import Evidence, conclusions
 
 EVERY = 30  # seconds from one look at a running search to the next, and of the page's refresh
 CURVES = 100  # finds without a name whose curves are drawn
@@ -146,7 +146,7 @@ def nothing_to_report(study: Study) -> str:
         f"{what}: {len(found)}, such as: {found[0]}"
         for what, found in sorted(counts.items(), key=lambda item: -len(item[1]))[:3]
     )
-    why = f" ({printable(words)[:500]})" if words else ""
+    why = f" ({printable(words)[:500] or 'none was trained to the end'})"
     return (
         f"the study in '{study.folder}' has no find to report{why}: canvas trials lists every "
         "candidate with its reason"
@@ -156,20 +156,30 @@ def nothing_to_report(study: Study) -> str:
 def head(study: Study, report: Report, name: str, running: bool) -> list[str]:
     """The conclusion first, then what is behind it."""
     is_fit = command_of(study.options()) == FIT
-    line = printable(fit_headline(report.rows)) if is_fit else report.conclusion
+    evidence = Evidence.of(study)
+    if is_fit:
+        line, details = fit_headline(report.rows), fit_details(report.rows, evidence)
+    else:
+        line, details = headline(conclusions(study.candidates(), evidence))
     state = ("running", "state running") if running else ("ended", "state")
     word = "fit" if is_fit else "search"
     parts = [
         f'<p class="faint">{escaped(f"canvas {word}: {name}")} {element("span", *state)}</p>',
         element("h1", line),
     ]
-    if is_fit and (details := fit_details(report.rows, Evidence.of(study))):
+    if details:
         parts.append(f"<ul>{''.join(element('li', text) for text in details)}</ul>")
     judgeable = any(row.val_accuracy is not None for row in report.rows)
     if judgeable or not is_fit:
         rule = rule_of(study.options(), study.metric)
         parts.append(element("p", pick_line(rule, report.rows, report.picked)))
     return parts
+
+
+def headline(found: Sequence[str]) -> tuple[str, list[str]]:
+    """One sentence of the first sentences of the conclusions, and what follows them."""
+    halves = [text.removesuffix(".").partition(". ") for text in found]
+    return "; ".join(first for first, _, _ in halves) + ".", [f"{x}." for *_, x in halves if x]
 
 
 def result_table(study: Study, report: Report) -> str:
@@ -204,6 +214,8 @@ def front_part(study: Study, report: Report) -> list[str]:
             return [element("p", str(error))]
         titles = {point_id(point): str(point) for point in points}
         drawn.append(figure(inline_svg(svg, f"{x}-", titles)))
+    if drawn and missing:
+        missing = "No speed-up is recorded, so there is no front by latency"
     parts = [f'<div class="figures">{"".join(drawn)}</div>'] if drawn else []
     return parts + ([element("p", f"{missing}.", "faint")] if missing else [])
 

@@ -110,7 +110,7 @@ def reproduce(study: Study, report: Report) -> list[str]:
         classes = " and ".join(f"{name} ({options[name]})" for name in own)
         words += f" The study has only the class of your own {classes}."
     checksum = f"sha256 of the images and labels: {study.fact('data_checksum')}"
-    parts = [code_block(text), element("p", words), element("p", checksum, "faint")]
+    parts = [code_block(text, "wrapped"), element("p", words), element("p", checksum, "faint")]
     if command_of(options) != FIT:
         parts.append(element("p", f"Seed {study.fact('seed')}.", "faint"))
     return parts

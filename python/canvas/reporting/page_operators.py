@@ -15,7 +15,7 @@ from ..errors import CanvasError
 from ..stored_options import FIT, command_of
 from ..study import Candidate, Study
 from .front import speed, title
-from .html_parts import code_block, element, folded, table
+from .html_parts import code_block, element, foldable, table
 from .inline_svg import inline_svg
 from .report import Report
 from .table import ratio_of, short
@@ -61,7 +61,7 @@ def network(
     figures += [f"speed-up {speed(row)}"] if row.speedup is not None else []
     figures += [f"{ratio_of(row.macs, baseline.macs if baseline else None)} of the MACs"]
     parts.insert(0, element("p", "; ".join(figures), "faint"))
-    return folded(title(row) + budget, "\n".join(parts), is_open)
+    return foldable(title(row) + budget, "\n".join(parts), is_open)
 
 
 def layer_parts(pack: str, choice: Mapping[str, str], prefix: str) -> str:
@@ -107,8 +107,8 @@ def operator(pack: str, names: Mapping[str, str], prefix: str) -> str:
     own = [layer["name"] for layer in LAYER.finditer(pack)]
     words = sorted({names[name] for name in own})
     picture = inline_svg(_core.svg(pack), prefix)
-    text = folded("text with shapes", code_block(pack), True)
-    code = folded("PyTorch code", code_block(_core.torch_code(pack)))
+    text = foldable("text with shapes", code_block(pack), True)
+    code = foldable("PyTorch code", code_block(_core.torch_code(pack)))
     return (
         element("h4", f"{', '.join(words)}: {layer_list(own)}")
         + f'<div class="operator"><div class="kernel">{picture}</div><div>{text}{code}</div></div>'

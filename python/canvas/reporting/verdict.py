@@ -53,13 +53,18 @@ class Comparison:
 
 def conclusion(rows: Sequence[Candidate], evidence: Evidence) -> str:
     """A sentence for each budget of the search."""
+    return " ".join(conclusions(rows, evidence))
+
+
+def conclusions(rows: Sequence[Candidate], evidence: Evidence) -> list[str]:
+    """The sentence of each budget, some with a second one that explains it."""
     baseline = next((r for r in rows if r.kind == "baseline" and r.status == "done"), None)
     if baseline is None:
-        return "No comparison: the unchanged network was not trained."
+        return ["No comparison: the unchanged network was not trained."]
     finds = chosen_finds(rows)
     if not finds:
-        return "No find: no kernel was trained to the end."
-    return " ".join(sentence(find, rows, baseline, evidence) for find in finds)
+        return ["No find: no kernel was trained to the end."]
+    return [sentence(find, rows, baseline, evidence) for find in finds]
 
 
 def sentence(
