@@ -52,6 +52,7 @@ th { font-weight: 600; color: var(--faint); }
 td { white-space: nowrap; }
 td:last-child { white-space: normal; min-width: 11rem; }
 td.number:last-child { min-width: 0; }
+@media (max-width: 44rem) { .results td:last-child { white-space: nowrap; } }
 tr.taken td { font-weight: 600; }
 pre { background: var(--card); padding: .6rem .8rem; overflow-x: auto; border-radius: 4px;
   font: .82rem/1.45 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; margin: .4rem 0; }

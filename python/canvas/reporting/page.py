@@ -197,7 +197,7 @@ def result_table(study: Study, report: Report) -> str:
         lines = head_lines(study, options, report.rows)
     stripped = [[cell.strip() for cell in row] for row in cells]
     words = "".join(element("p", line, "faint") for line in lines)
-    return table(stripped, numbers, taken) + words
+    return f'<div class="results">{table(stripped, numbers, taken)}</div>{words}'
 
 
 def front_part(study: Study, report: Report) -> list[str]:
