@@ -29,7 +29,7 @@ from canvas.files import open_lock, try_lock
 from canvas.fit_options import read_fit_options
 from canvas.options import OPTIONS, read_options
 from canvas.reporting import page as pages
-from canvas.reporting.commands import call_text, command_text, objects
+from canvas.reporting.commands import asked_text, call_text, command_text, objects
 from canvas.reporting.curves import Curve, keep_apart, shown_range
 from canvas.reporting.fit_text import fit_headline
 from canvas.reporting.html_parts import POLICY, STYLE
@@ -279,6 +279,24 @@ def test_objects_are_repeated_in_python() -> None:
     assert objects(read_options({"model": "a.b:c", "data": "folder:x"})) == []
 
 
+def test_a_study_by_ask_and_tell_is_repeated_by_it(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    image = torch.zeros(1, 1, 8, 8)
+    words = {"metric": "rmse", "direction": "minimize", "seed": 3, "latency": "none", "width": 4}
+    with canvas.create_study("resnet8", image, trials=1, out=tmp_path, say=print, **words):
+        pass
+    with Study.read(tmp_path) as study:
+        text = asked_text(study, tmp_path)
+    assert text.startswith("canvas.create_study('resnet8', example_input, metric='rmse', ")
+    again: dict[str, object] = {}
+    given = {"create_study": lambda *model, **more: again.update(more, model=model)}
+    eval(text.removeprefix("canvas."), given, {"example_input": image})
+    assert again.pop("model") == ("resnet8", image)
+    assert again.pop("out") == str(tmp_path) and again.pop("budget") == "macs=0.5x"
+    with canvas.create_study("resnet8", image, out=tmp_path, say=print, **again) as study:
+        assert study  # the same question: it goes on
+
+
 def test_known_names_are_those_of_the_command_line() -> None:
     torch_free = {option.name: option.help for option in OPTIONS}
     for name, known in pages_named().items():
@@ -488,7 +506,7 @@ def test_a_running_search_is_seen_and_not_disturbed(folder: Path) -> None:
         assert is_running(folder)
         page = Page(page_of(folder))
         assert "running" in page.of("span") and not page.attributes("http-equiv").count("refresh")
-    assert not is_running(folder) and "ended" in Page(page_of(folder)).of("span")
+    assert not is_running(folder) and "not running" in Page(page_of(folder)).of("span")
 
 
 def test_a_search_begins_although_its_lock_is_looked_at(folder: Path) -> None:
@@ -547,7 +565,7 @@ def test_a_page_follows_the_search_to_its_end(
     assert "something new" not in texts[1] and "something new" in texts[2]
     for text in texts:
         assert '<meta http-equiv="refresh" content="30">' in text and ">running<" in text
-    assert 'http-equiv="refresh"' not in path.read_text() and ">ended<" in path.read_text()
+    assert 'http-equiv="refresh"' not in path.read_text() and ">not running<" in path.read_text()
     assert capsys.readouterr().out.splitlines() == [
         f"The page is '{path}', and follows the search.",
         f"The page is in '{path}'.",
@@ -571,7 +589,7 @@ def test_watching_what_has_ended_writes_once(folder: Path) -> None:
     began = time.monotonic()
     assert main(["report", str(folder), "--watch"]) == 0
     assert time.monotonic() - began < pages.EVERY
-    assert ">ended<" in (folder / "report.html").read_text()
+    assert ">not running<" in (folder / "report.html").read_text()
 
 
 # ---- pictures -----------------------------------------------------------------------------------

@@ -19,11 +19,18 @@ NAMED = {
     "task": ("classification", "segmentation", "regression", "multi-label", "unlabelled"),
 }
 
+ASKED = "asked"  # the data of a study of canvas.create_study, which sets these options
+SET_BY_ASKED = (
+    "data", "task", "epochs", "prune", "pretests", "finalists", "compile", "workers",
+)  # fmt: skip
+
 
 def commands(study: Study, report: Report) -> list[tuple[str, str]]:
     """What each command is for, and the command."""
     options, folder = study.options(), study.folder
-    if objects(options):
+    if options.get("data") == ASKED:
+        found = [("repeat it in Python, and score again", asked_text(study, folder))]
+    elif objects(options):
         found = [("repeat it in Python, with your own objects", call_text(options, folder))]
     else:
         found = [("repeat it", command_text(options, folder))]
@@ -80,6 +87,22 @@ def call_text(options: Mapping[str, Any], folder: Path) -> str:
     more = ["task=task"] if "task" in own else []
     words = ", ".join([*first, *given, *more, f"out={str(folder)!r}"])
     return f"canvas.{command_of(options)}({words})"
+
+
+def asked_text(study: Study, folder: Path) -> str:
+    """The call of canvas.create_study, whose networks were scored by the user's code."""
+    metric, options = study.metric, study.options()
+    given = [f"metric={metric.name!r}"]
+    given += [f"unit={metric.unit!r}"] if metric.unit else []
+    given += [] if metric.higher_is_better else ["direction='minimize'"]
+    given += [
+        f"{row.name}={value!r}"
+        for row, value in changed_options(options)
+        if row.name not in ("model", *SET_BY_ASKED)
+    ]
+    model = "model" if "model" in objects(options) else repr(options.get("model"))
+    words = ", ".join([model, "example_input", *given, f"out={str(folder)!r}"])
+    return f"canvas.create_study({words})"
 
 
 def words_text(words: Sequence[str]) -> str:

@@ -161,7 +161,7 @@ def head(study: Study, report: Report, name: str, running: bool) -> list[str]:
         line, details = fit_headline(report.rows), fit_details(report.rows, evidence)
     else:
         line, details = headline(conclusions(study.candidates(), evidence))
-    state = ("running", "state running") if running else ("ended", "state")
+    state = ("running", "state running") if running else ("not running", "state")
     word = "fit" if is_fit else "search"
     parts = [
         f'<p class="faint">{escaped(f"canvas {word}: {name}")} {element("span", *state)}</p>',

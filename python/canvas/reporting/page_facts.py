@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from ..stored_options import FIT, command_of
 from ..study import Study, spent
 from ..text import several
-from .commands import commands, objects
+from .commands import ASKED, commands, objects
 from .front import title
 from .html_parts import code_block, element, table
 from .report import Report
@@ -106,7 +106,7 @@ def reproduce(study: Study, report: Report) -> list[str]:
         "On the same machine with the same versions a training gives the same numbers; latencies "
         "are measured again. Data: " + str(study.fact("data")) + "."
     )
-    if own := objects(options):
+    if own := [name for name in objects(options) if options[name] != ASKED]:
         classes = " and ".join(f"{name} ({options[name]})" for name in own)
         words += f" The study has only the class of your own {classes}."
     checksum = f"sha256 of the images and labels: {study.fact('data_checksum')}"
