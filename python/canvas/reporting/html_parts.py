@@ -24,7 +24,7 @@ STYLE = """
     --shift: #3a3147; --unfold: #1f3a4d; --fc: #24456b; --map: #4a421c; --fold: #254030;
     --softmax: #1f433d; --broadcast: #523723; } }
 * { box-sizing: border-box; }
-body { margin: 0 auto; padding: 1.2rem 1rem 3rem; max-width: 66rem; color: var(--ink);
+body { margin: 0 auto; padding: 1.2rem 1rem 3rem; max-width: 70rem; color: var(--ink);
   background: var(--paper); font: 16px/1.5 system-ui, -apple-system, "Segoe UI", sans-serif;
   overflow-wrap: break-word; }
 h1 { font-size: 1.35rem; line-height: 1.35; margin: .3rem 0 .6rem; }
@@ -52,6 +52,7 @@ th { font-weight: 600; color: var(--faint); }
 td { white-space: nowrap; }
 td:last-child { white-space: normal; min-width: 11rem; }
 td.number:last-child { min-width: 0; }
+.results td:last-child { min-width: 7rem; }
 @media (max-width: 44rem) { .results td:last-child { white-space: nowrap; } }
 tr.taken td { font-weight: 600; }
 pre { background: var(--card); padding: .6rem .8rem; overflow-x: auto; border-radius: 4px;
