@@ -70,8 +70,8 @@ def record(
     dtype: torch.dtype = torch.float32,
 ) -> dict[str, LayerData]:
     """Inputs and outputs of `layers` (name -> a module of `network`) on `images`, or whatever
-    the network takes, in evaluation mode; of a placeholder, as images.  Of a layer that runs several times in a pass, those of
-    the largest images.
+    the network takes, in evaluation mode; of a placeholder, as images.  Of a layer that runs
+    several times in a pass, those of the largest images.
 
     Raises CanvasError if a layer does not run, or a value is NaN or infinite.
     """
