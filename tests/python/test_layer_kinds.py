@@ -238,7 +238,7 @@ def test_a_window_makes_as_many_rows_as_the_layer():
             continue
         rows = layer(torch.zeros(1, 1, size)).shape[-1]
         seen = padded(torch.zeros(1, 1, 1, size), Window().numbers, window.numbers)
-        assert window.outputs(size) == rows == -(-seen.shape[-1] // stride)
+        assert window.places(size) == rows == -(-seen.shape[-1] // stride)
         if window.is_half_padded:
             assert seen.shape[-1] == size
 

@@ -35,21 +35,21 @@ class Window:
         """Whether it makes ceil(size/stride) of any size, with windows centred on the pixels."""
         return self.before == self.behind == (self.span - 1) / 2
 
-    def outputs(self, size: int) -> int:
-        return outputs(size, self.numbers)
+    def places(self, size: int) -> int:
+        return windows_along(size, self.numbers)
 
     @property
     def numbers(self) -> list[int]:
         return [self.span, self.stride, self.before, self.behind]
 
 
-def outputs(size: int, window: list[int]) -> int:
+def windows_along(size: int, window: list[int]) -> int:
     """How many places a window (its `numbers`) has along an axis."""
     span, stride, before, behind = window
     return (size + before + behind - span) // stride + 1
 
 
-def padding(size: int, window: list[int]) -> list[int]:
+def window_padding(size: int, window: list[int]) -> list[int]:
     """Zeros to add on both sides of an axis of what a kernel sees; negative: pixels to cut off.
 
     The first pixel is the one in the middle of the first window; if the window does not reach
@@ -59,14 +59,14 @@ def padding(size: int, window: list[int]) -> list[int]:
     middle = (span - 1) // 2 - before
     corner = (span - stride) // 2 - before
     first = min(max(0, corner), middle)
-    most = outputs(size, window) * stride
+    most = windows_along(size, window) * stride
     kept = min(max(size - first, most - stride + 1), most)
     return [-first, kept - (size - first)]
 
 
 def padded(x: Tensor, down: list[int], right: list[int]) -> Tensor:
     """[N, C, H, W] as a kernel in the place of a layer with these windows sees it."""
-    both = padding(x.shape[3], right) + padding(x.shape[2], down)
+    both = window_padding(x.shape[3], right) + window_padding(x.shape[2], down)
     return F.pad(x, both) if any(both) else x
 
 

@@ -250,9 +250,9 @@ def _pixels(layer: Any, spatial: tuple[int, ...], known: Geometry | str) -> int:
         return math.prod(spatial)
     if isinstance(known, Geometry):
         height, width = (1, *spatial)[-2:]
-        return known.down.outputs(height) * known.right.outputs(width)
+        return known.down.places(height) * known.right.places(width)
     windows = windows_of(layer)
-    return math.prod(window.outputs(size) for window, size in zip(windows, spatial, strict=True))
+    return math.prod(window.places(size) for window, size in zip(windows, spatial, strict=True))
 
 
 def windows_of(layer: Any) -> list[Window]:
