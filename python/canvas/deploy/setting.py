@@ -29,7 +29,7 @@ from ..nn.load_model import confirm_model
 from ..nn.network import Recipe
 from ..nn.pack import KernelPack, load
 from ..options import BY_NAME, Option, json_object, read_option
-from ..reporting.report import find_folder
+from ..reporting.next_steps import find_folder
 from ..stored_options import FIT, command_of
 from ..study import FILE, Candidate, Study
 from ..training import checkpoint

@@ -1,4 +1,4 @@
-"""What a search or a fit found: the table, one honest conclusion, and files.
+"""What a search or a fit found: one honest conclusion, the table, and files.
 
     DIR/pareto.csv              the table: baseline, controls, finds on the front
     DIR/find-0017/kernel.txt    per finished find: kernel text,
@@ -37,6 +37,7 @@ from .fit_text import (
     fit_table,
 )
 from .front import OBJECTIVES, chosen_finds, find_order, front, pick, pick_line
+from .next_steps import find_folder, fit_steps, result_folder, search_steps
 from .table import milliseconds, table, terminal_width
 from .verdict import Evidence, conclusion
 
@@ -73,7 +74,7 @@ class Report:
     finds that the conclusion is about, one for each budget, `best_finds` the finds that
     validation puts first, one for each budget: a fit may have chosen known operators.
 
-    `str(report)` is what the command prints.
+    `str(report)` and the two lines of `next_steps` are what the command prints.
     """
 
     folder: Path
@@ -85,6 +86,7 @@ class Report:
     on_front: frozenset[int] = frozenset()
     chosen: Sequence[Candidate] = ()
     best_finds: Sequence[Candidate] = ()
+    next_steps: tuple[str, str] = ("", "")
 
     @property
     def front(self) -> list[Candidate]:
@@ -124,12 +126,13 @@ def make_report(study: Study, ended: str = "") -> Report:
     below += [line] if (line := gain_line(study.items(), study.metric)) else []
     below += [ended_line(ended)] if ended else []
     drawn = table(rows, picked, terminal_width())
-    lines = [*map(printable, head_lines(study, options, rows)), "", drawn, ""]
-    lines += [*map(printable, below), words]
+    lines = [words, "", *map(printable, head_lines(study, options, rows)), "", drawn, ""]
+    lines += map(printable, below)
     on_front = frozenset(row.id for row in front(candidates, objectives))
     chosen = chosen_finds(candidates)
+    steps = search_steps(study.folder, options, picked, chosen)
     text = "\n".join(lines)
-    return Report(study.folder, rows, words, text, counts, picked, on_front, chosen, chosen)
+    return Report(study.folder, rows, words, text, counts, picked, on_front, chosen, chosen, steps)
 
 
 def rule_of(options: Mapping[str, Any], metric: Metric) -> str:
@@ -147,7 +150,7 @@ def ended_line(ended: str) -> str:
 def _fit_report(
     study: Study, options: dict[str, Any], candidates: Sequence[Candidate], ended: str
 ) -> Report:
-    """The same of a fit: its conclusion comes first."""
+    """The same of a fit."""
     rows = fit_rows(candidates)
     rule = rule_of(options, study.metric)
     judgeable = any(row.val_accuracy is not None for row in rows)
@@ -164,7 +167,8 @@ def _fit_report(
     chosen = [row for row in found if row is not None]
     finds = [row for budget in options["budget"] if (row := best_of(rows, budget, MIX))]
     counts, text = trial_counts(study), "\n".join(lines)
-    return Report(study.folder, rows, words, text, counts, picked, on_front, chosen, finds)
+    steps = fit_steps(study.folder, options, picked, chosen)
+    return Report(study.folder, rows, words, text, counts, picked, on_front, chosen, finds, steps)
 
 
 def scored_on(study: Study) -> str:
@@ -360,10 +364,6 @@ def _csv_cell(value: Any) -> Any:
     return f"{value:.6g}" if isinstance(value, float) else csv_cell(value)
 
 
-def find_folder(row: Candidate) -> str:
-    return f"find-{int(row.name):04d}"
-
-
 def write_finds(study: Study) -> None:
     """One folder per find that was trained to the end."""
     for row in study.select("find", "done"):
@@ -393,11 +393,6 @@ def write_results(study: Study, report: Report) -> None:
         write_atomically(folder / "kernel.py", _core.torch_code(row.pack), through_link=False)
         with at_once(folder / WEIGHTS_NAME, through_link=False) as file:
             file.write(weights.read_bytes())
-
-
-def result_folder(at: int) -> str:
-    """That of a fit's budget number `at`, from 0."""
-    return f"budget-{at + 1}"
 
 
 def write_atomically(path: Path, text: str, through_link: bool = True) -> None:
