@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from .nn.fold import fold
     from .nn.placeholder import Placeholder, get_placeholders, replace, sample, seed
     from .nn.tuned import Tuned, tune
+    from .reporting.callbacks import EpochEvent
     from .reporting.page import report
     from .reporting.plot import plot_pareto
     from .runner.ask_tell import AskedStudy, create_study
@@ -60,6 +61,7 @@ __all__ = [
     "Compiled",
     "CompiledNetwork",
     "Conversion",
+    "EpochEvent",
     "Fit",
     "KernelPack",
     "NoSolution",
@@ -105,6 +107,7 @@ _LAZY = {
     "data_from": "data",
     "export": "deploy.export",
     "finalize": "nn.finalize",
+    "EpochEvent": "reporting.callbacks",
     "Fit": "fitting.fit",
     "fit": "fitting.fit",
     "fold": "nn.fold",

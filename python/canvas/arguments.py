@@ -42,10 +42,6 @@ TILES = Kind(
     lambda value: isinstance(value, bool) or (isinstance(value, int) and value in (2, 4)),
 )
 FUNCTION = Kind("a function", callable)
-FUNCTIONS = Kind(
-    "a list of functions",
-    lambda value: isinstance(value, (list, tuple)) and all(map(callable, value)),
-)
 
 
 def checked(**kinds: Kind) -> Callable[[Function], Function]:

@@ -7,12 +7,20 @@ import argparse
 from ..errors import CanvasError
 from ..fit_options import FIT_BY_NAME, FIT_OPTIONS, read_fit_options
 from ..reporting.displays import WAYS, wanted_way
-from .command import Parser, add_options, end_by_sigterm_too, find_names_here, need_torch
+from .command import (
+    Parser,
+    add_log_dir,
+    add_options,
+    end_by_sigterm_too,
+    find_names_here,
+    need_torch,
+)
 
 
 def run(words: list[str]) -> int:
     given = vars(parser().parse_args(words))
     out, fresh, progress = given.pop("out"), given.pop("fresh"), given.pop("progress")
+    log_dir = given.pop("log_dir")
     options = read_fit_options(given)
     for name in ("model", "data"):
         if options[name] is None:
@@ -23,9 +31,9 @@ def run(words: list[str]) -> int:
     find_names_here(options)
     end_by_sigterm_too()
     folder = study_folder(out, None, {**options, "model": f"fit-{options['model']}"})
-    report = fit_model(options, folder, fresh, wanted_way(progress))
+    report = fit_model(options, folder, fresh, wanted_way(progress), log_dir)
     print(report)
-    print(f"The table is in '{folder / 'pareto.csv'}', the network of each budget beside it.")
+    print(*report.next_steps, sep="\n")
     return 0 if report.chosen else 1
 
 
@@ -55,4 +63,5 @@ def parser() -> argparse.ArgumentParser:
         help="live: a table if standard error is a terminal, otherwise lines; off: only the "
         "result (default: CANVAS_PROGRESS, or live)",
     )
+    add_log_dir(parser)
     return parser

@@ -6,19 +6,29 @@ import argparse
 
 from ..options import OPTIONS, read_options
 from ..reporting.displays import WAYS, wanted_way
-from .command import Parser, add_options, end_by_sigterm_too, find_names_here, need_torch
+from .command import (
+    Parser,
+    add_log_dir,
+    add_options,
+    end_by_sigterm_too,
+    find_names_here,
+    need_torch,
+)
 
 
 def run(words: list[str]) -> int:
     given = vars(parser().parse_args(words))
     out, fresh, progress = given.pop("out"), given.pop("fresh"), given.pop("progress")
+    log_dir = given.pop("log_dir")
     with need_torch("search"):
         from ..runner import driver
     find_names_here(read_options(given))
     end_by_sigterm_too()
-    report = driver.search(**given, out=out, fresh=fresh, progress=wanted_way(progress))
+    report = driver.search(
+        **given, out=out, fresh=fresh, progress=wanted_way(progress), log_dir=log_dir
+    )
     print(report)
-    print(f"The table is in '{report.folder / 'pareto.csv'}', each find in a folder beside it.")
+    print(*report.next_steps, sep="\n")
     return 0 if report.chosen else 1
 
 
@@ -31,8 +41,9 @@ def parser() -> argparse.ArgumentParser:
         "is trained and timed, and pruned early if it is worse than others. The table shows\n"
         "the best finds, the unchanged network and well-known operators (the controls).\n"
         "The same command continues an interrupted search.",
-        epilog="Progress goes to standard error, the table to standard output. Exit codes: 0,\n"
-        "1 if nothing was found, 2 for bad input, 130 after Ctrl-C (finished trials are kept).",
+        epilog="Progress goes to standard error, conclusion and table to standard output. Exit\n"
+        "codes: 0, 1 if nothing was found, 2 for bad input, 130 after Ctrl-C (finished trials\n"
+        "are kept).",
     )
     add_options(parser, OPTIONS)
     parser.add_argument(
@@ -45,4 +56,5 @@ def parser() -> argparse.ArgumentParser:
         help="live: a table if standard error is a terminal, otherwise lines; off: only the "
         "result (default: CANVAS_PROGRESS, or live)",
     )
+    add_log_dir(parser)
     return parser

@@ -6,7 +6,14 @@ import argparse
 
 from ..text import printable_lines
 from ..training.train_options import THREADS, TRAIN_OPTIONS
-from .command import Parser, add_options, end_by_sigterm_too, find_models_here, need_torch
+from .command import (
+    Parser,
+    add_log_dir,
+    add_options,
+    end_by_sigterm_too,
+    find_models_here,
+    need_torch,
+)
 
 WHAT = (
     "candidate of a study, such as DIR/17, DIR/grouped, DIR/baseline or DIR/find-0017; file of a "
@@ -59,4 +66,5 @@ def parser() -> argparse.ArgumentParser:
         metavar="auto|cpu|cuda[:N]",
         help="device of the training (default: auto)",
     )
+    add_log_dir(parser)
     return parser

@@ -89,6 +89,16 @@ def add_options(parser: argparse.ArgumentParser, rows: Iterable[Option]) -> None
             )
 
 
+def add_log_dir(parser: argparse.ArgumentParser) -> None:
+    """Add the flag that search, fit and train share."""
+    parser.add_argument(
+        "--log-dir",
+        metavar="DIR",
+        help="write each epoch to DIR/epochs.csv and, if TensorBoard is installed, to event files "
+        "(docs/logging.md; default: no log)",
+    )
+
+
 def find_models_here(model: str | None) -> None:
     """If the model is the user's own package.module:callable, allow imports from the current
     folder, last in the search path.  Otherwise nothing is imported from that folder.

@@ -23,7 +23,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -43,6 +43,8 @@ from ..nn.network import Recipe, build_network
 from ..nn.network import re_solve as solve_again
 from ..nn.pack import KernelPack
 from ..options import changed, read_device, read_option
+from ..reporting.callbacks import CALLBACKS, Callbacks, EpochEvent
+from ..reporting.epoch_log import open_log
 from ..reporting.report import write_atomically
 from ..tasks.classification import accuracy
 from ..tasks.evaluate import NotFinite, device_of
@@ -95,7 +97,16 @@ class Trained:
         )
 
 
-@checked(what=NAMED, out=PATH, resume=SWITCH, device=TEXT, say=FUNCTION, re_solve=SWITCH)
+@checked(
+    what=NAMED,
+    out=PATH,
+    resume=SWITCH,
+    device=TEXT,
+    say=FUNCTION,
+    re_solve=SWITCH,
+    callbacks=CALLBACKS,
+    log_dir=PATH,
+)
 def train_network(
     what: str | os.PathLike[str] | KernelPack,
     *,
@@ -105,6 +116,8 @@ def train_network(
     threads: int | str | None = None,
     re_solve: bool = False,
     say: Say | None = None,
+    callbacks: Sequence[Any] = (),
+    log_dir: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> Trained:
     """Train a network with the kernel that `what` names to the end.
@@ -117,7 +130,8 @@ def train_network(
     rejected. `device`: auto, cpu, cuda or cuda:N.  `re_solve` chooses the kernel's sizes anew for
     the images of this training and the same share of MACs; without it they are those of the pack,
     for images of any size where no weight spans the image.  `say` receives one line per epoch
-    (default: standard error).
+    (default: standard error).  `callbacks` are objects with a method on_epoch(canvas.EpochEvent);
+    `log_dir` is a folder for CSV and TensorBoard events (docs/logging.md).
 
     Raises CanvasError for bad input or a failed training, and KeyboardInterrupt on Ctrl-C;
     complete epochs are kept.
@@ -129,10 +143,15 @@ def train_network(
     check_amp(where, values["amp"])
     folder = Path(out) if out is not None else default_folder(choice)
     say = say or _say_to_stderr
-    with _reproducible(read_option(THREADS, threads), where.place), _locked(folder):
+    with (
+        _reproducible(read_option(THREADS, threads), where.place),
+        open_log(log_dir, False) as log,
+        _locked(folder),
+    ):
         network = _build(recipe_of(values, images.shape, images.classes), choice.pack)
         with where.alone(network, GO_ON):
-            run = Run(folder, choice, values, images, network.to(where.place), say)
+            followers = Callbacks(callbacks, log)
+            run = Run(folder, choice, values, images, network.to(where.place), say, followers)
             try:
                 run.begin(resume)
                 run.epochs()
@@ -169,8 +188,10 @@ class Run:
         images: Data,
         network: nn.Module,
         say: Say,
+        callbacks: Callbacks,
     ) -> None:
         self.folder = folder
+        self.callbacks = callbacks
         self.options = options
         self.images = images
         self.say = say
@@ -185,6 +206,7 @@ class Run:
             amp=options["amp"],
         )
         self.history: list[dict[str, Any]] = []
+        self.name = choice.name
         self.facts = {
             "name": choice.name,
             "pack": choice.pack,
@@ -204,10 +226,13 @@ class Run:
                 f"'{self.folder}' holds a training already: --resume continues it, "
                 "--out names another folder"
             )
+        self.callbacks.claim_training(self.name, there)
         if there:
             self._restore()
         else:
             (self.folder / RESULT).unlink(missing_ok=True)  # of a training that somebody removed
+        if self.callbacks.note:
+            self.say(self.callbacks.note)
         self._announce()
         if there:
             self.say(f"going on after epoch {self.training.done} of {self.options['epochs']}")
@@ -222,6 +247,18 @@ class Run:
             self.history.append(_row(epoch, time.monotonic() - start))
             self.keep()
             self.say(self._line())
+            self._report_epoch()
+
+    def _report_epoch(self) -> None:
+        """Report the epoch that was kept last to the callbacks."""
+        row = self.history[-1]
+        self.callbacks.epoch(
+            EpochEvent(
+                self.folder, "training", self.name, self.options["seed"], row["epoch"],
+                self.options["epochs"], row["train_loss"], row["val_accuracy"], "accuracy",
+                row["seconds"],
+            )
+        )  # fmt: skip
 
     def finish(self) -> Trained:
         """Score the test split with the best weights; what was scored before is read again."""

@@ -38,7 +38,9 @@ from ..nn.layer_target import targets_text
 from ..nn.load_model import check_model
 from ..nn.pack import KernelPack
 from ..options import LOCAL
+from ..reporting.callbacks import CALLBACKS, Callbacks
 from ..reporting.displays import make_display
+from ..reporting.epoch_log import open_log
 from ..reporting.progress import Display
 from ..reporting.report import Report, write_report
 from ..stored_options import COMMAND, FIT
@@ -149,6 +151,8 @@ class Fit:
     out=PATH,
     fresh=SWITCH,
     progress=TEXT,
+    callbacks=CALLBACKS,
+    log_dir=PATH,
 )
 def fit(
     network: nn.Module,
@@ -176,6 +180,8 @@ def fit(
     fresh: bool = False,
     say: Callable[[str], None] | None = None,
     progress: str = "lines",
+    callbacks: Sequence[Any] = (),
+    log_dir: str | os.PathLike[str] | None = None,
 ) -> Fit:
     """Replace convolutions of a trained network by faster operators, a choice for each layer.
 
@@ -198,6 +204,8 @@ def fit(
     within 1.0".  `out`: the folder of the study, in
     which the same call goes on (default: none is kept); `fresh` starts over.  `say` receives a
     line of progress at a time (default: standard error); `progress` is "lines", "off" or "live".
+    `callbacks` are as in canvas.search, except that study.stop() ends no fit; `log_dir` is a
+    folder for CSV and TensorBoard events (docs/logging.md).
 
     The result is a function of its arguments on one machine, but for a time limit and budgets of
     latency.  Raises CanvasError for bad input, such as a teacher that is hardly better than
@@ -234,8 +242,10 @@ def fit(
     display = make_display(
         progress, say, f"{options['model']} on {source.name}", options["time_limit"], begun
     )
-    with study_of(out, fresh) as study:
-        return fit_into(study, network, source, chosen, options, display, begun)
+    with open_log(log_dir, fresh) as log, study_of(out, fresh) as study:
+        followers = Callbacks(callbacks, log)
+        followers.claim(study)
+        return fit_into(study, network, source, chosen, options, display, begun, followers)
 
 
 def source_of(data: Any, task: Task, name: str = "own") -> NamedSource:
@@ -268,6 +278,7 @@ def fit_into(
     options: dict[str, Any],
     display: Display,
     begun: float,
+    callbacks: Callbacks,
     elsewhere: Elsewhere | None = None,
 ) -> Fit:
     """All stages on an open study; Ctrl-C leaves it ready to go on.  `elsewhere` as in
@@ -282,10 +293,11 @@ def fit_into(
         train = some_inputs(source, task, "train", IMAGES, memory)
         validation = some_inputs(source, task, "validation", VALIDATION, memory)
         teacher = Teacher(network, str(LayerChoice.of(options)), train, validation, task)
-        run = FitRun(study, options, teacher, source, display, begun)
+        run = FitRun(study, options, teacher, source, display, begun, callbacks)
         with writing(study.folder):
             begin(run)
             run.run(elsewhere)
+            callbacks.summary(study)
             study.session_ended(time.monotonic() - begun)
             display.close()
             report = write_report(study, run.ended)
@@ -327,6 +339,9 @@ def begin(run: FitRun) -> None:
     )  # fmt: skip
     if isinstance(source, Data):
         keep_beside(source, run.study.folder / stored.FOLDER)
+    run.callbacks.claim(run.study)
+    if run.callbacks.note:
+        run.display.line(run.callbacks.note)
     run.display.judged_by(task.judged_by)
     if task.metric is None:
         run.display.line(

@@ -65,7 +65,8 @@ class Tuning:
 class Tuned:
     """A network that was tuned: the metric on validation and on the test split, divergences before
     and after; `why`: the reason for no result; `waiting`: the share of the time that it waited for
-    data; `untuned`: tuning made it worse, so that it is as fitted.
+    data; `untuned`: tuning made it worse, so that it is as fitted; `curve`: loss, metric on
+    validation (None if not taken) and seconds of each epoch.
     """
 
     score: float | None = None
@@ -78,6 +79,7 @@ class Tuned:
     why: str = ""
     waiting: float = 0.0
     untuned: bool = False
+    curve: Sequence[Sequence[float | None]] = ()
 
 
 @dataclass(frozen=True)
@@ -154,7 +156,7 @@ class FitJobs:
             divergence = self.teacher.divergence(network)
             before = self.score(network)
             fitted = copy.deepcopy(network)
-            score, waiting = self._distill(network, job.epochs, job.seed)
+            score, waiting, curve = self._distill(network, job.epochs, job.seed)
             after = min(self.teacher.divergence(network), FARTHEST)
             worse = self._is_worse((score, after), (before, divergence))
             if worse:  # too few steps, or too large ones for this network
@@ -171,8 +173,9 @@ class FitJobs:
         data = weight_files.to_bytes(network.state_dict())
         used = time.process_time() - begun
         return Tuned(
-            score, divergence, after, data, test, right, used, waiting=waiting, untuned=worse
-        )
+            score, divergence, after, data, test, right, used, waiting=waiting, untuned=worse,
+            curve=curve,
+        )  # fmt: skip
 
     def _is_worse(
         self, tuned: tuple[float | None, float], fitted: tuple[float | None, float]
@@ -185,12 +188,15 @@ class FitJobs:
         merit = self.task.judged_by.merit
         return merit(tuned[0]) < merit(fitted[0])
 
-    def _distill(self, network: nn.Module, epochs: int, seed: int) -> tuple[float | None, float]:
-        """The metric on validation after so many epochs, None for a task without one, and the
-        share of the time that was spent waiting for data; raises NotFinite.
+    def _distill(
+        self, network: nn.Module, epochs: int, seed: int
+    ) -> tuple[float | None, float, list[tuple[float, float | None, float]]]:
+        """The metric on validation after so many epochs, None for a task without one; the share
+        of the time that was spent waiting for data; the curve.  Raises NotFinite.
         """
+        curve: list[tuple[float, float | None, float]] = []
         if not epochs:
-            return self.score(network), 0.0
+            return self.score(network), 0.0, curve
         place = self.device.place
         teacher = self.teacher.network
         try:
@@ -204,11 +210,14 @@ class FitJobs:
                     objective=imitation(self.task, teacher), amp=self.amp,
                 )  # fmt: skip
                 for epoch in range(epochs):
+                    begun = time.monotonic()
                     last = training.epoch(scored=epoch == epochs - 1)
+                    value = None if math.isnan(last.accuracy) else last.accuracy
+                    curve.append((last.loss, value, time.monotonic() - begun))
         finally:
             with suppress(RuntimeError):  # the device may be gone
                 network.cpu()
-        return (None if self.task.metric is None else last.accuracy), last.waiting
+        return curve[-1][1], last.waiting, curve
 
     def time(self, network: nn.Module | None) -> Latency:
         """The native code of a network beside that of the teacher, or (None) of the teacher

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -23,7 +24,9 @@ from ..errors import CanvasError
 from ..layer_choice import LayerChoice
 from ..nn.load_model import load_for
 from ..nn.network import Recipe, build_network
+from ..reporting.callbacks import Callbacks, EpochEvent
 from ..reporting.displays import make_display
+from ..reporting.epoch_log import open_log
 from ..reporting.progress import Display
 from ..reporting.report import Report
 from ..study import TEACHER, weights_file
@@ -32,7 +35,7 @@ from ..tasks.classification import CLASSIFICATION
 from ..tasks.evaluate import NotFinite
 from ..text import several
 from ..training.kept import Kept
-from ..training.train import Training
+from ..training.train import Epoch, Training
 from ..training.weights_file import load_weights
 from . import weight_files
 from .cluster_runner import PROGRAM, OnCluster, base_words
@@ -42,18 +45,29 @@ from .fit_run import FitRun, the_device
 from .job_runner import JobRunner
 
 
-def fit_model(options: dict[str, Any], folder: Path, fresh: bool, progress: str) -> Report:
+def fit_model(
+    options: dict[str, Any],
+    folder: Path,
+    fresh: bool,
+    progress: str,
+    log_dir: str | None = None,
+) -> Report:
     """A fit in `folder` with the options of `canvas fit`; `progress` is a way of displays.py."""
-    with cluster_of(options) as cluster:
+    with cluster_of(options) as cluster, open_log(log_dir, fresh) as log:
         if cluster is not None:
             device = device_of_cluster(cluster, options["device"])
             options["device"] = device.name
             options["workers"] = options["workers"] or workers_of_cluster(cluster, device)
-        return _fit_model(options, folder, fresh, progress, cluster)
+        return _fit_model(options, folder, fresh, progress, cluster, Callbacks(log=log))
 
 
 def _fit_model(
-    options: dict[str, Any], folder: Path, fresh: bool, progress: str, cluster: Cluster | None
+    options: dict[str, Any],
+    folder: Path,
+    fresh: bool,
+    progress: str,
+    cluster: Cluster | None,
+    callbacks: Callbacks,
 ) -> Report:
     begun = time.monotonic()
     task = load_task(options["task"])
@@ -61,8 +75,9 @@ def _fit_model(
     title = f"{options['model']} on {source.name}"
     display = make_display(progress, None, title, options["time_limit"], begun)
     with study_of(folder, fresh) as study:
+        callbacks.claim(study)
         try:
-            network = teacher_of(options, source, task, study.folder, display)
+            network = teacher_of(options, source, task, study.folder, display, callbacks)
         except KeyboardInterrupt:
             display.close()
             display.farewell("stopped while the teacher was trained: the same command goes on")
@@ -71,7 +86,8 @@ def _fit_model(
             display.close()
         display = make_display(progress, None, title, options["time_limit"], begun)
         elsewhere = None if cluster is None else partial(on_cluster, cluster)
-        return fit_into(study, network, source, task, options, display, begun, elsewhere).report
+        words = (options, display, begun, callbacks, elsewhere)
+        return fit_into(study, network, source, task, *words).report
 
 
 @contextmanager
@@ -149,7 +165,12 @@ def network_of(
 
 
 def teacher_of(
-    options: dict[str, Any], source: NamedSource, task: Task, folder: Path, display: Display
+    options: dict[str, Any],
+    source: NamedSource,
+    task: Task,
+    folder: Path,
+    display: Display,
+    callbacks: Callbacks,
 ) -> nn.Module:
     """The network with the weights of the user's file, or trained here, an epoch at a time so
     that a kill costs no more than one.
@@ -167,8 +188,25 @@ def teacher_of(
         facts["amp"] = options["amp"]
     kept = Kept(folder / TEACHER, facts)
     device = the_device(options)
+
+    def record(epoch: Epoch, seconds: float) -> None:
+        """Report an epoch that is kept."""
+        name = f"teacher, epoch {epoch.number + 1}"
+        display.started(name, 1)
+        display.ended(name)
+        shown = task.judged_by.text(epoch.accuracy)
+        display.line(f"{name} of {epochs}: {shown} on validation")
+        value = None if math.isnan(epoch.accuracy) else epoch.accuracy
+        callbacks.epoch(
+            EpochEvent(
+                folder, "teacher", "teacher", options["seed"], epoch.number + 1, epochs,
+                epoch.loss, value, task.judged_by.name, seconds,
+            )
+        )  # fmt: skip
+
     with device.alone(network):
-        return _train_teacher(options, network.to(device.place), source, task, kept, display).cpu()
+        network.to(device.place)
+        return _train_teacher(options, network, source, task, kept, display, record).cpu()
 
 
 def _train_teacher(
@@ -178,6 +216,7 @@ def _train_teacher(
     task: Task,
     kept: Kept,
     display: Display,
+    record: Callable[[Epoch, float], None],
 ) -> nn.Module:
     epochs = options["teacher_epochs"]
     training = Training(
@@ -188,13 +227,10 @@ def _train_teacher(
         display.phase(f"teacher: {several(epochs, 'epoch')}, as no --weights are given", epochs)
     try:
         while training.done < epochs:
+            begun = time.monotonic()
             epoch = training.epoch()
             kept.store(training)
-            name = f"teacher, epoch {epoch.number + 1}"
-            display.started(name, 1)
-            display.ended(name)
-            told = task.judged_by.text(epoch.accuracy)
-            display.line(f"{name} of {epochs}: {told} on validation")
+            record(epoch, time.monotonic() - begun)
     except NotFinite as error:
         raise CanvasError(f"the network cannot be trained: {error}") from None
     return network

@@ -28,6 +28,7 @@ from ..nn.latency import NATIVE
 from ..nn.layer_target import screening_layer
 from ..nn.network import cost_on
 from ..options import LOCAL
+from ..reporting.callbacks import Callbacks, EpochEvent
 from ..reporting.progress import Display
 from ..study import FittedItem, ScreenedKernel, Study, Timing, final_epochs
 from ..tasks.evaluate import NotFinite
@@ -89,6 +90,7 @@ class FitRun:
     source: NamedSource
     display: Display
     begun: float
+    callbacks: Callbacks = field(default_factory=Callbacks)
     ended: str = ""
     cut: bool = False  # the time limit ended the table
     recorded: Mapping[str, LayerData] = field(default_factory=dict)
@@ -147,6 +149,8 @@ class FitRun:
     def run(self, elsewhere: Elsewhere | None = None) -> None:
         """`elsewhere`: what does the jobs in the place of children, once the teacher is kept."""
         self._teacher()
+        macs = self.study.select("baseline")[0].macs or 1
+        self.display.begin(self.study.candidates(), macs)
         with nullcontext() if elsewhere is None else elsewhere(self) as work:
             self.runner = work or self.runner
             self._stages()
@@ -196,6 +200,17 @@ class FitRun:
         row = self.study.candidate(id)
         macs = self.study.select("baseline")[0].macs or 1
         self.display.finished(row, time.monotonic() - self.begun, macs)
+        self.callbacks.candidate(self.study, row)
+
+    def _report_epochs(self, kind: str, plan: Plan, seed: int, tuned: Tuned) -> None:
+        """Report the epochs of a tuning that is recorded to the callbacks."""
+        for number, (loss, value, seconds) in enumerate(tuned.curve):
+            self.callbacks.epoch(
+                EpochEvent(
+                    self.study.folder, kind, plan.name, seed, number + 1, len(tuned.curve),
+                    loss or 0.0, value, self.task.judged_by.name, seconds or 0.0,
+                )
+            )  # fmt: skip
 
     # ---- screening and table --------------------------------------------------------------------
 
@@ -506,6 +521,7 @@ class FitRun:
                     plan.id, epochs, tuned.score, divergences, self._store(tuned.weights),
                     tuned.used, costs,
                 )  # fmt: skip
+                self._report_epochs("tuning", plan, self.seed, tuned)
             self._tell(plan.id)
 
     def _tuning(self, plan: Plan, seed: int, epochs: int) -> Tuning:
@@ -621,6 +637,7 @@ class FitRun:
             return
         scores = (tuned.score or 0.0, tuned.hits)
         test = self.study.final(plan.id, seed, epochs, scores, tuned.used, tuned.test)
+        self._report_epochs("final", plan, seed, tuned)
         self._step(f"{plan.name} seed {seed}")
         told = self.task.judged_by.text(test)
         self.display.line(f"final {plan.name}, seed {seed}: {told} on the test split")

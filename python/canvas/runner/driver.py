@@ -19,7 +19,7 @@ from typing import Any
 from torch import nn
 
 from .. import _core
-from ..arguments import FUNCTION, FUNCTIONS, PATH, SWITCH, TEXT, checked
+from ..arguments import FUNCTION, PATH, SWITCH, TEXT, checked
 from ..cluster.cluster import Cluster
 from ..cluster.cluster_pool import ClusterPool
 from ..cluster.connect import SHARING, cluster_of, device_of_cluster, workers_of_cluster
@@ -30,7 +30,9 @@ from ..imports import stored_name
 from ..nn.controls import IDENTITY
 from ..nn.network import plan_network
 from ..options import BY_NAME, LOCAL, budgets, latency_limit, read_option, read_options
+from ..reporting.callbacks import CALLBACKS, Callbacks
 from ..reporting.displays import make_display
+from ..reporting.epoch_log import open_log
 from ..reporting.progress import Say, say_to_stderr
 from ..reporting.report import Report, write_report
 from ..study import CLASSIFICATION, TRIED, VERSION, Study, writing
@@ -41,7 +43,7 @@ from ..workers.pool import Executor, Pool
 from .finals import train_finals
 from .next_item import draw_options
 from .reach import check_budget
-from .search_run import Callback, Run
+from .search_run import Run
 from .subject import Subject
 from .timing import time_networks
 from .trials import Trials, add_controls
@@ -52,7 +54,8 @@ from .trials import Trials, add_controls
     fresh=SWITCH,
     say=FUNCTION,
     progress=TEXT,
-    callbacks=FUNCTIONS,
+    callbacks=CALLBACKS,
+    log_dir=PATH,
     storage=PATH,
     load_if_exists=SWITCH,
 )
@@ -73,7 +76,8 @@ def search(
     fresh: bool = False,
     say: Say | None = None,
     progress: str = "lines",
-    callbacks: Sequence[Callback] = (),
+    callbacks: Sequence[Any] = (),
+    log_dir: str | os.PathLike[str] | None = None,
     storage: str | os.PathLike[str] | None = None,
     load_if_exists: bool = True,
     timeout: float | str | None = None,
@@ -100,9 +104,11 @@ def search(
     whole search.  `out` is the folder of the study (default canvas-runs/MODEL-DATA); the same call
     continues an interrupted search, `fresh` starts over.  `say` receives one line of progress at a
     time (default: standard error); `progress` is "lines", "off", or "live" for a table on a
-    terminal. `callbacks` are called as callback(study, candidate) after every candidate;
-    `study.stop()` ends the search.  `others` are the remaining options of `canvas search --help`,
-    with underscores.
+    terminal. `callbacks` are functions callback(study, candidate), called after every candidate,
+    or objects with methods on_candidate(study, candidate) and on_epoch(canvas.EpochEvent);
+    `study.stop()` ends the search.  `log_dir` is a folder for CSV and TensorBoard events
+    (docs/logging.md).  `others` are the remaining options of `canvas search --help`, with
+    underscores.
 
     For users of Optuna: `storage` is `out` (a folder, or sqlite:///FOLDER/study.db), `timeout` is
     `time_limit`, `n_trials` is `trials`; load_if_exists=False rejects a study that is there.
@@ -132,7 +138,8 @@ def search(
         **others,
     }
     options = read_options(given)
-    with cluster_of(options) as cluster:
+    with cluster_of(options) as cluster, open_log(log_dir, fresh) as log:
+        followers = Callbacks(callbacks, log)
         devices = devices_of(options, subject, cluster)
         if given.get("workers") is None:
             options["workers"] = default_workers(devices, cluster)
@@ -161,8 +168,9 @@ def search(
             (say or say_to_stderr)("stopped before the search began: the same command starts it")
             raise
         with study:
+            followers.claim(study)
             run = Run(
-                study, options, recipe, plan, begun, display, callbacks, source=subject.source
+                study, options, recipe, plan, begun, display, followers, source=subject.source
             )  # fmt: skip
             run.task, run.loop = subject.task_name, subject.loop
             return run_search(run, subject, devices, cluster)
@@ -213,6 +221,7 @@ def run_search(
                 time_networks(run, pool)
                 train_finals(run, pool)
         run.display.close()
+        run.callbacks.summary(run.study)
         with writing(folder):
             run.study.session_ended(time.monotonic() - run.begun)
             return write_report(run.study, run.ended)
@@ -287,6 +296,7 @@ def begin(run: Run, subject: Subject, devices: Sequence[Device]) -> None:
         run.plan.record,
         subject.recorded_task(),
     )
+    run.callbacks.claim(study)
     run.display.judged_by(study.metric)
     if isinstance(source, Data):
         folder = study.folder.resolve() / stored.FOLDER
@@ -296,6 +306,8 @@ def begin(run: Run, subject: Subject, devices: Sequence[Device]) -> None:
             keep_beside(source, folder)
     else:
         run.data = {"name": subject.data_name, "seal": source.checksum}
+    if run.callbacks.note:
+        run.display.line(run.callbacks.note)
     run.display.line(f"{options['model']} on {source.name}: {what}")
     if devices[0].shared or options["executor"] != LOCAL:
         where = "" if options["executor"] == LOCAL else " of the nodes of a cluster"

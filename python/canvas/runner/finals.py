@@ -135,6 +135,7 @@ class Finals:
         self.epochs = epochs
         self.queue = queue
         self.validation: dict[int, tuple[float, float]] = {}  # job -> accuracy, seconds
+        self.behind: dict[int, float] = {}  # job -> seconds of the epochs behind it
 
     def train(self) -> None:
         next = 0
@@ -202,17 +203,8 @@ class Finals:
 
     def _obey(self, job: int, message: Message) -> None:
         candidate, seed = self.queue[job]
-        if message["event"] == "epoch" and message["accuracy"] is None:
-            self.run.display.epoch(self._title(job), None)
-            self.pool.answer(job, True)
-        elif message["event"] == "epoch":
-            accuracy, seconds = float(message["accuracy"]), float(message["seconds"])
-            self.validation[job] = (accuracy, seconds)
-            if seed == OWN_SEED:
-                loss, number = float(message["loss"]), int(message["number"])
-                self.run.study.epoch(candidate.id, number, accuracy, loss, seconds)
-            self.run.display.epoch(self._title(job), accuracy)
-            self.pool.answer(job, True)
+        if message["event"] == "epoch":
+            self._epoch(job, message)
         elif message["event"] == "built" and seed == OWN_SEED:
             macs, params = int(message["macs"]), int(message["params"])
             form = str(message.get("memory_format", ""))
@@ -226,6 +218,25 @@ class Finals:
             self._done(job, bytes.fromhex(str(message.get("hits", ""))), test)
         elif message["event"] == "failed":
             self._failed(job, f"{message['kind']}: {message['reason']}")
+
+    def _epoch(self, job: int, message: Message) -> None:
+        candidate, seed = self.queue[job]
+        number, loss = int(message["number"]), float(message["loss"])
+        seconds, value = float(message["seconds"]), message["accuracy"]
+        if value is not None:
+            value = float(value)
+            self.validation[job] = (value, seconds)
+            if seed == OWN_SEED:
+                self.run.study.epoch(candidate.id, number, value, loss, seconds)
+        self.run.display.epoch(self._title(job), value)
+        self.pool.answer(job, True)
+        training = ("final", candidate, seed, self.epochs)
+        if seed == OWN_SEED:
+            options = self.run.options
+            training = ("trial", candidate, options["seed"], options["epochs"])
+        took = seconds - self.behind.get(job, 0.0)
+        self.behind[job] = seconds
+        self.run.report_epoch(training, number, loss, value, took)
 
     def _done(self, job: int, hits: bytes, known: float | None) -> None:
         candidate, seed = self.queue[job]

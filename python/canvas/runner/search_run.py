@@ -11,18 +11,16 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..data import Remarks
 from ..nn.latency import ROUNDS, SAMPLE
 from ..nn.network import Plan, Recipe
+from ..reporting.callbacks import Callbacks, EpochEvent
 from ..reporting.progress import Display
 from ..study import LOOPS, Candidate, Study
 from .compiled_engines import CompiledEngines
-
-Callback = Callable[[Study, Candidate], None]
 
 WRAP_UP = 4.0  # seconds kept for the table, or for a new child that imports torch
 TIMING_SLACK = 5  # times the seconds of the unchanged network: finds may be slower
@@ -65,7 +63,7 @@ class Run:
     plan: Plan
     begun: float
     display: Display
-    callbacks: Sequence[Callback] = ()
+    callbacks: Callbacks = field(default_factory=Callbacks)
     data: dict[str, Any] = field(default_factory=dict)
     task: str = ""
     loop: dict[str, str] = field(default_factory=dict)
@@ -122,8 +120,26 @@ class Run:
     def report_end(self, candidate: Candidate) -> None:
         """Report a candidate whose training ended to the display and the callbacks."""
         self.display.finished(candidate, time.monotonic() - self.begun, self.plan.macs)
-        for callback in self.callbacks:
-            callback(self.study, candidate)
+        self.callbacks.candidate(self.study, candidate)
+
+    def report_epoch(
+        self,
+        training: tuple[str, Candidate, int, int],
+        number: int,
+        loss: float,
+        value: float | None,
+        seconds: float,
+    ) -> None:
+        """Report an epoch of a training (kind, candidate, seed, epochs) to the callbacks; its
+        `number` is from 0, `seconds` are its own.
+        """
+        kind, candidate, seed, epochs = training
+        self.callbacks.epoch(
+            EpochEvent(
+                self.study.folder, kind, candidate.name, seed, number + 1, epochs, loss, value,
+                self.study.metric.name, seconds,
+            )
+        )  # fmt: skip
 
     def baseline_seconds(self) -> float | None:
         """Seconds that training the unchanged network took; None while unknown."""

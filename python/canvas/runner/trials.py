@@ -321,15 +321,20 @@ class Trials:
         if not self.study.metric.can_be(accuracy) or number != course.next:
             raise ValueError(f"epoch {number}, accuracy {accuracy}")
         course.begun, course.next, course.accuracy = True, number + 1, accuracy
+        loss, earlier = float(message["loss"]), course.seconds or course.before
         course.seconds = course.before + float(message["seconds"])
         if course.rung != SECOND:
             # Of a training that goes on, processor time before it was left off is not known.
             processor = None if course.before else float(message.get("processor", course.seconds))
-            loss = float(message["loss"])
             self.study.epoch(id, number, accuracy, loss, course.seconds, processor)
         self.run.remarks.waited(float(message.get("waiting", 0.0)))
-        self.display.epoch(self._name(self.study.candidate(id)), accuracy)
+        candidate = self.study.candidate(id)
+        self.display.epoch(self._name(candidate), accuracy)
         self.waiting[id] = (number, accuracy)
+        seed = self.options["seed"]
+        seed = second_seed(seed) if course.rung == SECOND else seed
+        training = ("trial", candidate, seed, self.options["epochs"])
+        self.run.report_epoch(training, number, loss, accuracy, course.seconds - earlier)
 
     def _judge(self, pool: Executor) -> None:
         """Give every training that waits its verdict, unless that has to wait itself."""
