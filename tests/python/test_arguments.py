@@ -44,6 +44,7 @@ NO_PATH = ["", 0.5, 1, [], ["a"], np.float64(0.5), Odd(), "a\0b"]
 NO_WHOLE = [0.5, "x", [], [1], b"1", np.float64(1), np.int64(1), True, Odd()]
 NO_SWITCH = [0.5, 1, "yes", [], b"", np.int64(1), Odd()]
 NO_FUNCTION = [0.5, 1, "print", [], [print], b""]
+NO_CALLBACKS = [None, 0.5, print, "print", [1], [Odd]]
 NO_MODULE = [None, 0.5, "resnet8", [], b"", np.int64(1), IMAGE, Odd()]
 NO_OPTION = [[], ["x"], b"x", np.array([1, 2]), Odd(), {}]
 NO_PACK = [None, 0.5, "pack.txt", [], b"", IMAGE]
@@ -152,6 +153,8 @@ TABLE = {
             "fresh": NO_SWITCH,
             "progress": NO_TEXT + NEVER,
             "say": NO_FUNCTION,
+            "callbacks": NO_CALLBACKS,
+            "log_dir": NO_PATH,
         },
     ),
     "fold": ({"network": "NETWORK"}, {"network": NO_MODULE, "inplace": NO_SWITCH}),
@@ -232,7 +235,8 @@ TABLE = {
             "load_if_exists": NO_SWITCH,
             "say": NO_FUNCTION,
             "progress": NO_TEXT + NEVER,
-            "callbacks": [None, 0.5, print, "print", [1]],
+            "callbacks": NO_CALLBACKS,
+            "log_dir": NO_PATH,
             "n_trials": NO_WHOLE,
             "timeout": NO_OPTION,
             **{
@@ -278,6 +282,8 @@ TABLE = {
             "device": NO_TEXT + NEVER,
             "threads": [0.5, [], b"1"],
             "say": NO_FUNCTION,
+            "callbacks": NO_CALLBACKS,
+            "log_dir": NO_PATH,
             "epochs": NO_OPTION,
             "colour": ["red"],
         },

@@ -53,8 +53,8 @@ def open_log(folder: str | os.PathLike[str] | None, fresh: bool) -> Iterator[Epo
         yield None
         return
     with EpochLog(Path(folder)) as log:
-        if fresh:
-            log.claim(None)
+        if fresh and log.there:
+            raise log.another()
         yield log
 
 
@@ -138,11 +138,14 @@ class EpochLog:
         belongs to another.
         """
         if self.owner and self.owner != owner:
-            raise CanvasError(
-                f"'{self.folder}' holds the log of another study or training: name another "
-                "--log-dir, or remove it"
-            )
+            raise self.another()
         self.owner = owner or self.owner
+
+    def another(self) -> CanvasError:
+        return CanvasError(
+            f"'{self.folder}' holds the log of another study or training: name another --log-dir, "
+            "or remove it"
+        )
 
     # ---- what is written ----------------------------------------------------------------------
 
