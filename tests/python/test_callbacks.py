@@ -2,6 +2,7 @@
 
 # ruff: noqa: F811 - fixtures have the names of what they give
 
+import csv
 import os
 import re
 import sys
@@ -109,7 +110,7 @@ def test_a_search_that_is_done_reports_nothing_again(searched):
 def test_an_exception_ends_a_search_which_continues(searched, tmp_path):
     """Where a callback fails, no network has: also a ValueError blames no child."""
     folder, whole = searched
-    words = {**SEARCH, "out": tmp_path, "workers": 1}
+    words = {**SEARCH, "out": tmp_path / "out", "log_dir": tmp_path / "log", "workers": 1}
     broken = Recorder(("identity/trial-3-epochs-seed-5", 2), ValueError("no\nservice"))
     with pytest.raises(CanvasError) as caught:
         canvas.search("resnet8", "digits", callbacks=[broken], **words)
@@ -132,12 +133,16 @@ def test_an_exception_ends_a_search_which_continues(searched, tmp_path):
         )  # fmt: skip
     last = Recorder()
     canvas.search("resnet8", "digits", callbacks=[last], **words)
-    assert found(tmp_path) == found(folder)
+    assert found(tmp_path / "out") == found(folder)
     # What was behind the last rung is not repeated, what was not comes again.
     assert not last.values(name="baseline", kind="trial", seed=5)
     assert last.values(name="grouped", kind="trial", seed=5) == whole.values(
         name="grouped", kind="trial", seed=5
     )
+    # The log has each epoch once.
+    with open(tmp_path / "log" / "epochs.csv", newline="") as file:
+        logged = [(row["run"], int(row["epoch"])) for row in csv.DictReader(file)]
+    assert sorted(logged) == sorted((event.run, event.epoch) for event in whole.events)
 
 
 def test_a_loop_of_the_user_reports_what_it_yields(tmp_path):

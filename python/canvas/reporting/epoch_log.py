@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import Any
 
 from ..errors import CanvasError
 from ..files import at_once, try_lock
@@ -75,7 +75,7 @@ class EpochLog:
             folder.mkdir(parents=True, exist_ok=True)
             if self.path.exists() and not self.path.is_file():
                 raise self._foreign()
-            self.file: IO[str] = self.path.open("a+", encoding="utf-8", newline="")
+            self.file = self.path.open("a+b", buffering=0)  # nothing is left to write at its end
         try:
             with self._writing():
                 if not try_lock(self.file):
@@ -108,15 +108,14 @@ class EpochLog:
         killed run has cut off is removed.
         """
         self.file.seek(0)
-        text, header = self.file.read(), line_of(COLUMNS, dict(zip(COLUMNS, COLUMNS)))
+        text, header = self.file.read().decode(), line_of(COLUMNS, dict(zip(COLUMNS, COLUMNS)))
         if not text.startswith(header) and not header.startswith(text):
             raise self._foreign()
         whole = text[: text.rfind("\n") + 1]
         if whole != text:
             self.file.truncate(len(whole.encode()))
         if not whole:
-            self.file.write(header)
-            self.file.flush()
+            self._append(header)
             os.fsync(self.file.fileno())
         there = set()
         for row in csv.DictReader(io.StringIO(whole)):
@@ -156,6 +155,8 @@ class EpochLog:
             return
         row = {name: getattr(event, name) for name in COLUMNS if name != "study"}
         with self._writing():
+            self._append(line_of(COLUMNS, {"study": self.owner, **row}))
+            self.there.add(key)
             if self.make_writer is not None:
                 writer = self._events(event.run)
                 for tag, value in event.metrics.items():
@@ -163,8 +164,6 @@ class EpochLog:
                 writer.flush()
                 if event.epoch == event.epochs:
                     self.writers.pop(event.run).close()
-            self._write({"study": self.owner, **row})
-        self.there.add(key)
 
     def summary(self, candidates: Sequence[Candidate]) -> None:
         """Write the figures of all networks; hyperparameters of those whose figures changed."""
@@ -200,9 +199,10 @@ class EpochLog:
             self.writers.pop(next(iter(self.writers))).close()
         return writer
 
-    def _write(self, row: dict[str, Any]) -> None:
-        self.file.write(line_of(COLUMNS, row))
-        self.file.flush()
+    def _append(self, line: str) -> None:
+        data = line.encode()
+        while data:
+            data = data[self.file.write(data) :]
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
