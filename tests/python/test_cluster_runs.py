@@ -1,5 +1,6 @@
 """Searches and fits on a cluster: the same as on one machine; with Ray, four nodes and kills."""
 
+import csv
 import json
 import os
 import random
@@ -82,6 +83,15 @@ def rows(folder, *tables):
                 for columns in tables}  # fmt: skip
 
 
+def logged(folder):
+    """The epochs in a log, without times and in no order."""
+    with open(Path(folder) / "epochs.csv", newline="") as file:
+        epochs = list(csv.DictReader(file))
+    assert len(epochs) > 10
+    return sorted(tuple(v for k, v in row.items() if k not in ("study", "seconds"))
+                  for row in epochs)  # fmt: skip
+
+
 CANDIDATES = "SELECT name, status, val_accuracy, hash, macs, reason FROM candidate"
 FINALS = "SELECT candidate, seed, val_accuracy, test_accuracy, hits FROM final"
 FITS = "SELECT layer, operator, steps, error, divergence, weights FROM fit"
@@ -94,8 +104,10 @@ def test_a_search_on_a_cluster_is_that_of_one_machine(nets, threads, capsys):
              "--images", "300", "--trials", "6", "--epochs", "3", "--grace", "1",
              "--deterministic", "--policy", "spatial", "--final-seeds", "1",
              "--budget", "macs=0.8x", "--progress", "lines", "--latency", "none"]  # fmt: skip
-    assert main([*words, "--out", "here", "--workers", "2"]) in (0, 1)
-    assert main([*words, "--out", "there", "--executor", "ray"]) in (0, 1)
+    here, there = (["--out", out, "--log-dir", f"log {out}"] for out in ("here", "there"))
+    assert main([*words, *here, "--workers", "2"]) in (0, 1)
+    assert main([*words, *there, "--executor", "ray"]) in (0, 1)
+    assert logged("log here") == logged("log there")
     here, there = (rows(name, CANDIDATES, FINALS) for name in ("here", "there"))
     assert here == there and len(here[CANDIDATES]) > 8
     (cluster,) = threads
@@ -111,8 +123,11 @@ def test_a_fit_on_a_cluster_is_that_of_one_machine(nets, threads, capsys, monkey
              "--final-seeds", "2", "--policy", "spatial", "--budget", "macs=0.5x",
              "--budget", "latency=0.9x", "--latency", "native"]  # fmt: skip
     one = [*words[: words.index("latency=0.9x") - 1], "--latency", "none"]
-    assert main([*one, "--out", "here", "--workers", "2", "--progress", "lines"]) in (0, 1)
-    assert main([*one, "--out", "there", "--executor", "ray", "--progress", "lines"]) in (0, 1)
+    one += ["--progress", "lines"]
+    here, there = (["--out", out, "--log-dir", f"log {out}"] for out in ("here", "there"))
+    assert main([*one, *here, "--workers", "2"]) in (0, 1)
+    assert main([*one, *there, "--executor", "ray"]) in (0, 1)
+    assert logged("log here") == logged("log there")
     columns = (CANDIDATES, FITS, SCREENED, FINALS)
     here = rows("here", *columns)
     assert here == rows("there", *columns) and len(here[FITS]) > 20 and len(here[FINALS]) > 3

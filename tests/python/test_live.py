@@ -14,6 +14,7 @@ import sys
 import termios
 import threading
 import time
+import types
 import warnings
 from pathlib import Path
 
@@ -21,12 +22,13 @@ import pytest
 from rich.console import Console
 
 from canvas.errors import CanvasError
+from canvas.fit_options import read_fit_options
 from canvas.reporting import displays, live
 from canvas.reporting.displays import make_display, wanted_way
 from canvas.reporting.live import LiveDisplay, clock
 from canvas.reporting.progress import Display, Silent
 from canvas.reporting.uninterrupted import uninterrupted
-from canvas.study import Candidate
+from canvas.study import Candidate, Study
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
 ESCAPE = re.compile(r"\x1b\[([0-9;?]*)([A-Za-z])")
@@ -155,6 +157,29 @@ def test_the_screen_of_a_search(terminal):
     display.close()
     lines = screen(display.console.file.getvalue())
     assert [line for line in lines if line] == lines[:4]  # the table is gone
+
+
+def test_the_screen_of_a_fit(terminal, monkeypatch, tmp_path):
+    """Ratios are to the teacher, and what waits is shown as waiting."""
+    torch = pytest.importorskip("torch")
+    from canvas.fitting import fit_run
+    from canvas.reporting import callbacks
+
+    display, _, shown = terminal
+    with Study.open(tmp_path) as study:
+        options = {**read_fit_options({"model": "m", "data": "d"}), "command": "fit"}
+        study.begin(options, "images", "abc", (100, 50), "")
+        task = types.SimpleNamespace(judged_by=study.metric)
+        teacher = types.SimpleNamespace(
+            network=torch.nn.Identity(), targets=(), task=task, train=torch.zeros(1, 1, 2, 2)
+        )
+        monkeypatch.setattr(fit_run, "cost_on", lambda network, example: (400, 10))
+        run = fit_run.FitRun(study, options, teacher, None, display, 0.0, callbacks.Callbacks())
+        run.fit_jobs = types.SimpleNamespace(score=lambda network: 0.75)
+        monkeypatch.setattr(run, "_stages", lambda: display.phase("tuning 1 network", 1))
+        run.run()
+        lines = [" ".join(line.split()) for line in shown()]
+    assert "teacher 75.0 % 1.00x done" in lines and "teacher, tuned waiting" in lines, lines
 
 
 @pytest.mark.parametrize("width", [20, 40, 80])

@@ -10,6 +10,7 @@ from made_study import CONTROLS as MADE
 from made_study import FINDS, add_finals, make_study, row
 
 from canvas.reporting.front import chosen_finds, front, pick, pick_line
+from canvas.reporting.next_steps import fit_steps, search_steps
 from canvas.reporting.report import COLUMNS, Report, make_report, pareto_csv, table_rows
 from canvas.reporting.table import align, primitives, short, table, terminal_width
 from canvas.study import Study
@@ -34,6 +35,48 @@ def test_a_find_that_a_control_dominates_is_not_on_the_front():
     assert names(front(rows)) == ["baseline", "depthwise-separable", "grouped", "2"]
     assert names(table_rows(rows)[4:]) == ["3", "2"]
     assert names(table_rows([*CONTROLS, beaten, better])[4:]) == ["1", "2"]
+
+
+def test_the_conclusion_is_first_and_commands_have_real_paths(tmp_path):
+    folder = make_study(tmp_path / "a study", [*MADE, *FINDS])
+    with Study.read(folder) as study:
+        report = make_report(study)
+    assert report.text.splitlines()[:2] == [report.conclusion, ""]
+    assert report.picked.kind != "find"  # so the find that the conclusion is about
+    path = f"{tmp_path}/a study"
+    assert report.next_steps == (
+        f"To train find 0 to the end: canvas train '{path}/find-0000' --out "
+        f"'{path}/train-find-0000'",
+        f"To see everything as a page: canvas report '{path}'",
+    )
+    picked = next(row for row in report.rows if row.name == "3")
+    own = {"model": "nets:mine"}
+    first, _ = search_steps(Path("runs"), own, picked, report.chosen)
+    assert first == (
+        "To train find 3 to the end: canvas train runs/find-0003 --model nets:mine --out "
+        "runs/train-find-0003"
+    )
+    other, _ = search_steps(Path("runs"), {**own, "task": "regression"}, picked, [])
+    assert other == "The operator of find 3 is in runs/find-0003."
+    nothing = search_steps(Path("runs"), own, report.picked, [])
+    assert nothing[0] == "To search on, repeat the command with more --trials."
+
+
+def test_commands_after_a_fit(tmp_path):
+    best = replace(row("0", "find", 0.9, 300), budget="macs=0.3x")
+    options = {"budget": ["macs=0.5x", "macs=0.3x"], "task": "classification", "width": None,
+               "image_size": 64, "model": "nets:mine", "data": "folder:my photos",
+               "policy": "all"}  # fmt: skip
+    first, _ = fit_steps(Path("runs"), options, BASE, [best])
+    assert first == (
+        "To export the network of macs=0.3x: canvas export runs/budget-2 --weights "
+        "runs/budget-2/weights.safetensors --model nets:mine --data 'folder:my photos' "
+        "--image-size 64 --policy all --out runs/budget-2/exported"
+    )
+    first, _ = fit_steps(Path("runs"), {**options, "task": "segmentation"}, None, [best])
+    assert first == "The network of macs=0.3x is in runs/budget-2."
+    first, _ = fit_steps(Path("runs"), options, None, [])
+    assert first == "To fit on, repeat the command with more time."
 
 
 @pytest.mark.parametrize(("last", "count"), [(0.95, "4"), (None, "3 to 4")])

@@ -3,6 +3,8 @@
 import csv
 import json
 import os
+import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -15,7 +17,7 @@ import pytest
 from faults import soon
 
 from canvas.errors import CanvasError
-from canvas.reporting.report import COLUMNS
+from canvas.reporting.report import COLUMNS, make_report
 from canvas.runner.driver import search
 from canvas.study import ENDED, Study
 
@@ -153,6 +155,22 @@ def test_a_search_leaves_a_table_a_csv_and_a_folder_per_find(undisturbed):
         assert "nn.Module" in (find / "kernel.py").read_text()
     lines = [line.partition("]")[2].split() for line in err.splitlines() if line[:1] == "["]
     assert {line[0] for line in lines} == set(results(folder))
+
+
+def test_a_search_ends_with_the_conclusion_the_table_and_two_commands(undisturbed, tmp_path):
+    folder, out, _ = undisturbed
+    lines = out.splitlines()
+    with Study.read(folder) as study:
+        report = make_report(study)
+    assert lines[0] == report.conclusion and lines[1] == ""
+    assert "\n".join(lines[:-2]) == report.text and lines[-2:] == list(report.next_steps)
+    assert lines[-1] == f"To see everything as a page: canvas report {folder}"
+    named, _, command = lines[-2].partition(": ")
+    assert re.fullmatch(r"To train find \d+ to the end", named)
+    words = [*shlex.split(command)[1:], "--epochs", "1", "--images", "100"]
+    words[words.index("--out") + 1] = str(tmp_path / "trained")
+    done = run([sys.executable, "-m", "canvas", *words])
+    assert done.returncode == 0 and "The weights are in" in done.stdout, done.stderr
 
 
 def test_the_budget_binds_the_finds(undisturbed):

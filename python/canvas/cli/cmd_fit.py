@@ -7,6 +7,7 @@ import argparse
 from ..errors import CanvasError
 from ..fit_options import FIT_BY_NAME, FIT_OPTIONS, read_fit_options
 from ..reporting.displays import WAYS, wanted_way
+from ..text import printable
 from .command import (
     Parser,
     add_log_dir,
@@ -33,7 +34,7 @@ def run(words: list[str]) -> int:
     folder = study_folder(out, None, {**options, "model": f"fit-{options['model']}"})
     report = fit_model(options, folder, fresh, wanted_way(progress), log_dir)
     print(report)
-    print(*report.next_steps, sep="\n")
+    print(*map(printable, report.next_steps), sep="\n")
     return 0 if report.chosen else 1
 
 

@@ -6,6 +6,7 @@ import argparse
 
 from ..options import OPTIONS, read_options
 from ..reporting.displays import WAYS, wanted_way
+from ..text import printable
 from .command import (
     Parser,
     add_log_dir,
@@ -28,7 +29,7 @@ def run(words: list[str]) -> int:
         **given, out=out, fresh=fresh, progress=wanted_way(progress), log_dir=log_dir
     )
     print(report)
-    print(*report.next_steps, sep="\n")
+    print(*map(printable, report.next_steps), sep="\n")
     return 0 if report.chosen else 1
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from ..errors import CanvasError
+from ..errors import CanvasError, one_line
 from ..files import at_once, try_lock
 from ..study import Candidate
 from ..text import csv_cell
@@ -124,11 +124,14 @@ class EpochLog:
         return there
 
     def _find_writer(self) -> Any:
-        """TensorBoard's writer of event files, None if it is not installed."""
+        """TensorBoard's writer of event files, None if it is not installed, or not usable."""
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
             self.note = NO_EVENTS
+            return None
+        except Exception as error:  # of a library that it needs, such as protobuf
+            self.note = f"TensorBoard fails ({one_line(error)}): --log-dir writes CSV only"
             return None
         return SummaryWriter
 

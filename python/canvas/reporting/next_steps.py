@@ -18,6 +18,9 @@ def search_steps(
     row = picked if picked is not None and picked.kind == "find" else next(iter(chosen), None)
     if row is None:
         return "To search on, repeat the command with more --trials.", look(folder)
+    if options.get("task", CLASSIFICATION) != CLASSIFICATION:
+        where = quoted(folder / find_folder(row))
+        return f"The operator of {title(row)} is in {where}.", look(folder)
     trained = folder / f"train-{find_folder(row)}"
     words = ["canvas", "train", str(folder / find_folder(row)), *own_model(options)]
     words += ["--out", str(trained)]
@@ -33,11 +36,11 @@ def fit_steps(
         return "To fit on, repeat the command with more time.", look(folder)
     result = folder / result_folder(options["budget"].index(row.budget))
     if options["task"] != CLASSIFICATION:
-        return f"The network of {row.budget} is in {shlex.quote(str(result))}.", look(folder)
+        return f"The network of {row.budget} is in {quoted(result)}.", look(folder)
     words = ["canvas", "export", str(result), "--weights", str(result / WEIGHTS_NAME)]
-    for name in ("model", "data", "width", "policy"):
-        if options[name] is not None:
-            words += [f"--{name}", str(options[name])]
+    for name in ("model", "data", "image_size", "images", "normalize", "width", "policy"):
+        if options.get(name) is not None:
+            words += ["--" + name.replace("_", "-"), str(options[name])]
     words += ["--out", str(result / "exported")]
     return f"To export the network of {row.budget}: {shlex.join(words)}", look(folder)
 
@@ -45,6 +48,11 @@ def fit_steps(
 def look(folder: Path) -> str:
     """How to see all of a study."""
     return f"To see everything as a page: {shlex.join(['canvas', 'report', str(folder)])}"
+
+
+def quoted(path: Path) -> str:
+    """A path as a shell takes it."""
+    return shlex.quote(str(path))
 
 
 def own_model(options: Mapping[str, Any]) -> list[str]:
