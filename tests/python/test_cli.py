@@ -282,7 +282,7 @@ def test_a_fit_takes_each_budget_and_says_what_is_wrong_with_one(capsys, tmp_pat
     given = vars(
         parser().parse_args(["--budget", "latency=0.6x", "--budget", "macs=0.3x, params=0.5x"])
     )
-    for name in ("out", "fresh", "progress"):
+    for name in ("out", "fresh", "progress", "log_dir"):
         given.pop(name)
     assert read_fit_options(given)["budget"] == ["latency=0.6x", "macs=0.3x,params=0.5x"]
     good = ["fit", "--out", str(tmp_path), "--model", "resnet8", "--data", "digits"]

@@ -63,7 +63,7 @@ def test_the_figure_is_written_beside_the_table(
     path = tmp_path / "front.svg"
     words = ["pareto", str(folder), "--x", "macs", "--title", "A title"]
     assert main([*words, "--plot", str(path)]) == 0
-    assert capsys.readouterr().out.startswith("resnet8 on digits")
+    assert "\n\nresnet8 on digits" in capsys.readouterr().out
     assert ElementTree.parse(path).getroot().findtext(f"{SVG}title") == "A title"
     assert list(tmp_path.iterdir()) == [path]
     assert main([*words, "--plot", "-"]) == 0
