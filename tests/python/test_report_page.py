@@ -256,7 +256,9 @@ def test_the_command_gives_the_options_again(given: dict[str, object]) -> None:
     words = shlex.split(command_text(options, Path("a b")))
     assert words[:2] == ["canvas", "search"]
     parsed = vars(cmd_search.parser().parse_args(words[2:]))
-    assert parsed.pop("out") == "a b" and not parsed.pop("fresh") and not parsed.pop("progress")
+    assert parsed.pop("out") == "a b"
+    for name in ("fresh", "progress", "log_dir"):
+        assert not parsed.pop(name)
     assert read_options(parsed) == options
 
 
@@ -265,7 +267,7 @@ def test_the_command_of_a_fit_gives_its_options_again() -> None:
     options = read_fit_options({**given, "draws": 7, "time_limit": "1.5h"})
     words = shlex.split(command_text({"command": "fit", **options}, Path("out")))
     parsed = vars(cmd_fit.parser().parse_args(words[2:]))
-    for name in ("out", "fresh", "progress"):
+    for name in ("out", "fresh", "progress", "log_dir"):
         del parsed[name]
     assert words[1] == "fit" and read_fit_options(parsed) == options
 

@@ -10,7 +10,8 @@ from typing import Any
 from ..options import Option
 from ..stored_options import FIT, ROWS, command_of
 from ..study import Study
-from .report import Report, find_folder, result_folder
+from .next_steps import find_folder, result_folder
+from .report import Report
 
 # Networks, data and tasks that the command line knows by name; others are package.module:name.
 NAMED = {
