@@ -2,13 +2,14 @@
 
     ./dev bench fit_parts [--data NAME] [--model NAME] [--width N] [--budget B] [--draws N]
                           [--drawn N] [--shares S,S] [--steps N] [--epochs E] [--seeds S,S]
-                          [--workers N] [--teacher-epochs E] [--teacher FILE] [--json]
-                          [--record]
+                          [--workers N] [--teacher-epochs E] [--teacher FILE] [--out FILE]
+                          [--json] [--record]
 
 The teacher is that of `./dev bench fit`. The menu has the known operators and N (--drawn) of
 --draws drawn kernels. A row is the network that a variant chooses for the budget, its operators
 fitted for N steps (--steps), then tuned by E epochs of distillation: divergence from the teacher
-before tuning, and accuracy on test images after it, means over seeds. The variants:
+before tuning, and accuracy on test images after it, means over seeds. What a seed gave is kept in
+FILE (--out), where the same command goes on. The variants:
 
     whole          as canvas.fit does it
     no screening   the first drawn kernels instead of the best ones
@@ -52,6 +53,7 @@ from canvas.training.layer_data import MEMORY, LayerData
 from canvas.training.train import Training
 
 WHOLE = "whole"
+FREE = ("seeds", "workers", "out", "json", "record")  # options that change no result
 
 
 class Parts:
@@ -167,6 +169,23 @@ class Parts:
         return {name: found[at] for at, name in enumerate(made)}
 
 
+def seeds_of(given: Any, parts: Callable[[int], Parts]) -> list[dict[str, dict[str, float]]]:
+    """What each seed gave: from the file where it is there, else measured and added to it."""
+    asked = {name: value for name, value in vars(given).items() if name not in FREE}
+    lines = given.out.read_text().splitlines() if given.out and given.out.exists() else []
+    known = {row["seed"]: row["found"] for row in map(json.loads, lines) if row["asked"] == asked}
+    for seed in map(int, given.seeds.split(",")):
+        if seed not in known:
+            known[seed] = parts(seed).variants()
+            if given.out:
+                with given.out.open("a") as file:
+                    print(
+                        json.dumps({"seed": seed, "asked": asked, "found": known[seed]}), file=file
+                    )
+        print(f"seed {seed} done", flush=True)
+    return [known[seed] for seed in map(int, given.seeds.split(","))]
+
+
 def summary(name: str, seeds: list[dict[str, dict[str, float]]]) -> dict[str, Any]:
     """Means and standard deviations over seeds; `points`: test accuracy beside the whole."""
     tests = [seed[name]["test"] for seed in seeds]
@@ -203,6 +222,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--teacher-epochs", type=int, default=16, metavar="E")
     parser.add_argument("--teacher", default=None, metavar="FILE")
+    parser.add_argument("--out", type=Path, default=None, metavar="FILE")
     given = parser.parse_args()
     recorder = harness.Recorder("fit_parts", given.record)
     torch.set_num_threads(1)
@@ -214,10 +234,7 @@ def main() -> None:
         for split, count in (("train", IMAGES), ("validation", VALIDATION))
     ]
     teacher = Teacher(trained(data, *network, file), "all", *some)
-    seeds = []
-    for seed in map(int, given.seeds.split(",")):
-        seeds.append(Parts(teacher, data, seed, given).variants())
-        print(f"seed {seed} done", flush=True)
+    seeds = seeds_of(given, lambda seed: Parts(teacher, data, seed, given))
     for name in seeds[0]:
         row = summary(name, seeds)
         print(json.dumps(row) if given.json else line(row), flush=True)

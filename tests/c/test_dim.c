@@ -91,7 +91,7 @@ static void knows_what_is_whole(void **state) {
 }
 
 static void has_values(void **state) {
-  static const struct sizes sizes = {{4, 64, 3, 5, 56, 28, 2, 12, 0}};
+  static const struct sizes sizes = {.value = {4, 64, 3, 5, 56, 28, 2, 12, 0}};
   static const struct {
     const char *text;
     int64_t expected; /* -1: none */

@@ -174,7 +174,7 @@ static void knows_what_reaches(void **state) {
 
 /* 64 channels at 56x56, KH = KW = 3, G = 4, x0 = 16: behaviour 9 of the published system. */
 static void costs(void **state) {
-  static const struct sizes sizes = {{4, 64, 3, 3, 56, 56, 1, 16}};
+  static const struct sizes sizes = {.value = {4, 64, 3, 3, 56, 56, 1, 16}};
   static const struct {
     const char *body;
     int64_t published_flops, params; /* 2*macs + elementwise */

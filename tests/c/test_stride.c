@@ -695,7 +695,7 @@ static void early_subsamples_keep_values(void **state) {
   for (uint64_t i = 0; i < DRAWS; i++) {
     struct kernel *k, *made[2], *early;
     struct binding small;
-    struct sizes like = {{0}};
+    struct sizes like = {.dilation = 1};
     int64_t g;
     if (sampler_draw(&ctx, s, i, &k, &g) != CANVAS_OK) continue;
     like.value[SIZE_G] = g;
