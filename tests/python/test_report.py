@@ -73,6 +73,9 @@ def test_commands_after_a_fit(tmp_path):
         "runs/budget-2/weights.safetensors --model nets:mine --data 'folder:my photos' "
         "--image-size 64 --policy all --out runs/budget-2/exported"
     )
+    wider = {**options, "linear": "yes", "depthwise": "no", "unequal": "skip"}
+    first, _ = fit_steps(Path("runs"), wider, BASE, [best])
+    assert "--policy all --linear yes --unequal skip --out" in first
     first, _ = fit_steps(Path("runs"), {**options, "task": "segmentation"}, None, [best])
     assert first == "The network of macs=0.3x is in runs/budget-2."
     first, _ = fit_steps(Path("runs"), options, None, [])

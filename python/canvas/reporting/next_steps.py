@@ -38,9 +38,13 @@ def fit_steps(
     if options["task"] != CLASSIFICATION:
         return f"The network of {row.budget} is in {quoted(result)}.", look(folder)
     words = ["canvas", "export", str(result), "--weights", str(result / WEIGHTS_NAME)]
-    for name in ("model", "data", "image_size", "images", "normalize", "width", "policy"):
-        if options.get(name) is not None:
-            words += ["--" + name.replace("_", "-"), str(options[name])]
+    names = ("model", "data", "image_size", "images", "normalize", "width", "policy")
+    wanted = {name: options[name] for name in names if options.get(name) is not None}
+    for name, usual in (("linear", "no"), ("depthwise", "no"), ("unequal", "gcd")):
+        if options.get(name, usual) != usual:
+            wanted[name] = options[name]
+    for name, value in wanted.items():
+        words += ["--" + name.replace("_", "-"), str(value)]
     words += ["--out", str(result / "exported")]
     return f"To export the network of {row.budget}: {shlex.join(words)}", look(folder)
 
