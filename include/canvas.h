@@ -278,8 +278,8 @@ canvas_status canvas_pack_compare(canvas_context *ctx, const canvas_pack *a, con
  * targets; its <desc> holds the pack's text. For one kernel without kept targets the picture is that
  * of canvas_kernel_svg. */
 char *canvas_pack_svg(const canvas_pack *pack);
-/* As canvas_kernel_reach for each kernel, on the images of the targets: an axis that has one pixel in all of them
- * has no neighbours. Without bindings the result is that of canvas_kernel_reach. */
+/* As canvas_kernel_reach for each kernel, on its targets: an axis along which all of them have one pixel or a
+ * window of one has no neighbours. Without bindings the result is that of canvas_kernel_reach. */
 const char *canvas_pack_reach(const canvas_pack *pack);
 /* A line for each target with a small image (at most 3 pixels along an axis, or fewer than the
  * window) where some weight cannot affect the output and gets no gradient; "" if there is none. */

@@ -91,10 +91,7 @@ canvas_cost canvas_pack_kept_cost(const canvas_pack *pack, int target) {
 
 static const char *reach_of(const struct pack *p) {
   struct neighbours images = {p->count == 0, p->count == 0};
-  for (int i = 0; i < p->count; i++) {
-    images.h |= p->data[i].sizes.value[SIZE_H] > 1;
-    images.w |= p->data[i].sizes.value[SIZE_W] > 1;
-  }
+  for (int i = 0; i < p->count; i++) neighbours_add(&images, &p->data[i].sizes);
   return kernel_reach_on(p->kernel, images);
 }
 

@@ -289,6 +289,11 @@ bool reach_along(uint64_t offsets) {
   return (offsets & (offsets - 1)) != 0;
 }
 
+void neighbours_add(struct neighbours *images, const struct sizes *at) {
+  images->h |= at->value[SIZE_H] > 1 && at->value[SIZE_KH] > 1;
+  images->w |= at->value[SIZE_W] > 1 && at->value[SIZE_KW] > 1;
+}
+
 const char *kernel_reach_on(const struct kernel *k, struct neighbours images) {
   struct reach of[KERNEL_NODES_MAX];
   for (int i = 0; i < k->count; i++) of[i] = node_reach(k, i, of);

@@ -77,10 +77,12 @@ bool reach_along(uint64_t offsets); /* more than one offset */
  * only translates the image) and mixes all channels by weights; else why not, as an error
  * message. */
 const char *kernel_reach(const struct kernel *k);
-/* The same for images that have no neighbours along an axis, where none are required. */
+/* The same for layers without neighbours along an axis, where none are required: those of one pixel
+ * along it, and those whose window is one pixel wide. */
 struct neighbours {
   bool h, w;
 };
+void neighbours_add(struct neighbours *images, const struct sizes *at); /* those of one more layer */
 const char *kernel_reach_on(const struct kernel *k, struct neighbours images);
 
 /* -- text (kernel_text.c) -- */

@@ -206,10 +206,7 @@ bool sampler_has_groups(const struct sampler *s, int64_t g) {
 struct neighbours sampler_images(const struct sampler *s, const struct kernel *k) {
   const struct distinct *sizes = sizes_of(s, k);
   struct neighbours images = {false, false};
-  for (int t = 0; t < sizes->count; t++) {
-    images.h |= sizes->data[t].value[SIZE_H] > 1;
-    images.w |= sizes->data[t].value[SIZE_W] > 1;
-  }
+  for (int t = 0; t < sizes->count; t++) neighbours_add(&images, &sizes->data[t]);
   return images;
 }
 
