@@ -2,7 +2,6 @@
 
 import importlib.util
 import itertools
-import sys
 import warnings
 
 import pytest
@@ -284,6 +283,178 @@ def test_placeholders_by_hand_take_what_the_published_ones_take(shape):
     assert canvas.replace(net, pack)(x).shape == shape
 
 
+class Reads(nn.Module):
+    """A network that reads an attribute of a layer beside calling it."""
+
+    def __init__(self):
+        super().__init__()
+        self.one, self.two = nn.Conv2d(16, 16, 1), nn.Conv2d(16, 16, 3, padding=1)
+
+    def forward(self, x):
+        return self.one(x).to(self.two.weight.dtype) + self.two(x).mean()
+
+
+class FirstAxis(nn.Module):
+    """Linear layers whose first axis is (or is not) the examples."""
+
+    def __init__(self, order):
+        super().__init__()
+        self.order, self.layer = order, nn.Linear(16, 16)
+
+    def forward(self, x):
+        _, c, _, w = x.shape
+        if self.order == "positions":
+            return self.layer(x.flatten(2).permute(2, 0, 1)).mean(0)
+        rows = x.permute(0, 2, 3, 1) if self.order == "examples" else x.permute(2, 0, 3, 1)
+        return self.layer(rows.reshape(-1, w, c)).reshape(-1, c).mean(0)
+
+
+class Called(nn.Module):
+    def __init__(self, how):
+        super().__init__()
+        self.how, self.layer = how, Wrapped(16, 16, 3, padding=1)
+
+    def forward(self, x):
+        return self.layer(input=x) if self.how == "by keyword" else self.layer(x, None)
+
+
+class Wrapped(nn.Conv2d):
+    def forward(self, input, mask=None):
+        return super().forward(input)
+
+
+class Dynamic(nn.Conv2d):
+    def forward(self, x):
+        return self._conv_forward(x, self.weight * x.mean(), self.bias)
+
+
+class Dropping(nn.Conv2d):
+    def forward(self, x):
+        return nn.functional.dropout(super().forward(x), 0.5, self.training)
+
+
+class Tied(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table, self.layer = nn.Embedding(16, 16), nn.Linear(16, 16)
+        self.layer.weight = self.table.weight
+
+    def forward(self, x):
+        return self.layer(x.mean((2, 3))) + self.table.weight.mean()
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "reason"),
+    [
+        (Reads(), "3.two", "the network reads its 'weight'"),
+        (FirstAxis("examples"), "3.layer", ""),
+        (FirstAxis("positions"), "3.layer", "the first axis of its input is not the examples"),
+        (FirstAxis("rows"), "3.layer", "the first axis of its input is not the examples"),
+        (Called("by keyword"), "3.layer", ""),
+        (Called("with more"), "3.layer", "it is called with more than its input"),
+        (Dynamic(16, 16, 1), "3", "its type Dynamic has a weight that depends on its input"),
+        (Dropping(16, 16, 1), "3", "its type Dropping computes more than a convolution"),
+        (Tied(), "3.layer", "it shares its weight with '3.table'"),
+        (nn.TransformerEncoderLayer(16, 2, 32, batch_first=True), "3.linear1",
+         "the network reads its 'weight'"),
+    ],
+    ids=lambda value: value if isinstance(value, str) and " " in value else "",
+)  # fmt: skip
+def test_layers_that_a_kernel_cannot_stand_for(part, name, reason):
+    tokens = isinstance(part, nn.TransformerEncoderLayer)
+    inner = Flat(part) if tokens else part
+    name = name.replace("3.", "3.part.") if tokens else name
+    net = nn.Sequential(*network(inner), Rest()).eval()
+    conversion = convert(net)
+    assert {row.name: row.reason for row in conversion.table}[name] == reason
+    model = conversion.model
+    if any(row.status == "replaced" for row in conversion.table):
+        pack = canvas.sample(model, image(), budget="macs=4x,params=none", require="none", seed=2)
+        canvas.replace(model, pack)
+    model.eval()(image())
+
+
+class Flat(nn.Module):
+    """Tokens for a part that takes [N, L, C]."""
+
+    def __init__(self, part):
+        super().__init__()
+        self.part = part
+
+    def forward(self, x):
+        return self.part(x.flatten(2).transpose(1, 2)).mean((0, 1))
+
+
+class Rest(nn.Module):
+    """A layer that can be replaced behind whatever comes before."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(1, 8, 1)
+        self.last = nn.Conv2d(8, 8, 3, padding=1)
+
+    def forward(self, x):
+        return self.last(self.conv(x.reshape(1, 1, 1, -1).expand(2, 1, 4, -1)))
+
+
+def test_images_of_a_batch_do_not_mix():
+    for order in ("examples", "positions", "rows"):
+        net = nn.Sequential(*network(Windows(nn.Linear(16, 16))), FirstAxis(order)).eval()
+        model = convert(net).model
+        body = model[:4]
+        for seed in range(6):
+            pack = canvas.sample(model, image(), budget="macs=4x,params=none", require="none",
+                                 seed=seed)  # fmt: skip
+            kernels = canvas.replace(convert(net).model, pack).eval()[:4]
+            whole = kernels(image(4))
+            parts = torch.cat([kernels(image(4)[i : i + 1]) for i in range(4)])
+            torch.testing.assert_close(whole, parts, rtol=1e-4, atol=1e-4)
+        assert body(image(4)).shape == whole.shape
+
+
+def test_attention_counts_as_its_products():
+    class Attention(nn.Module):
+        def __init__(self, fused):
+            super().__init__()
+            self.fused, self.layer = fused, nn.Linear(16, 48)
+
+        def forward(self, x):
+            q, k, v = self.layer(x.flatten(2).transpose(1, 2)).chunk(3, -1)
+            if self.fused:
+                return nn.functional.scaled_dot_product_attention(q, k, v)
+            return (q @ k.transpose(1, 2)).softmax(-1) @ v
+
+    shares = [convert(network(Attention(fused))).covered for fused in (False, True)]
+    assert shares[0] == pytest.approx(shares[1]) and shares[0] < 0.7
+
+
+@pytest.mark.parametrize(
+    ("net", "example", "message"),
+    [
+        (nn.Sequential(nn.Conv2d(3, 8, 1), nn.Conv2d(8, 8, 1)), torch.zeros(0, 3, 8, 8),
+         "the example input is empty"),
+        (nn.Sequential(nn.Linear(16, 16)), torch.zeros(2, 0, 16), r"\[2, 0, 16\] is empty"),
+        (nn.Sequential(nn.Linear(16, 16)).to(torch.complex64),
+         torch.zeros(2, 16, dtype=torch.complex64), "its weights are complex"),
+        (nn.Sequential(nn.Linear(16, 16)), torch.zeros(2, 1, 1, 1, 16), "its input has 5 axes"),
+    ],
+)  # fmt: skip
+def test_examples_that_show_nothing(net, example, message):
+    with pytest.raises(canvas.CanvasError, match=message):
+        canvas.convert(net, example, linear=True)
+
+
+def test_inputs_of_other_axes_are_one_message():
+    net = nn.Sequential(nn.Linear(16, 16), nn.Linear(16, 16))
+    model = canvas.convert(net, torch.zeros(2, 7, 16), linear=True).model
+    with pytest.raises(canvas.CanvasError, match="it was converted for inputs of 3 axes"):
+        canvas.get_placeholders(model, torch.zeros(2, 4, 5, 16))
+    model = canvas.replace(model, canvas.sample(model, torch.zeros(2, 7, 16), seed=1))
+    for shape in ((16,), (2, 16), (2, 3, 4, 16)):
+        with pytest.raises(canvas.CanvasError, match="a kernel for inputs of 3 axes"):
+            model(torch.zeros(shape))
+
+
 def test_what_is_replaced_on_request():
     net = network(nn.Sequential(KINDS["depth-wise"], KINDS["unequal"], Tokens(nn.Linear(24, 24))))
     kinds = {
@@ -360,18 +531,26 @@ def test_exported_code_is_the_same_network(tmp_path, monkeypatch):
         "        Tokens(), nn.Linear(32, num_classes))\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
-    recipe = Recipe("kinds:build", None, (3, 20, 20), 16, "paper linear=yes", 1)
+    recipe = Recipe("kinds:build", None, (3, 20, 20), 10, "paper linear=yes", 1)
     model = convert(build_network(recipe), policy="paper", depthwise=False).model
     pack = canvas.sample(model, image(2, 20), budget="macs=4x,params=none", seed=2)
     network = build_network(recipe, pack.text).eval()
-    about = {"shape": (3, 20, 20), "classes": 16, "mean": (), "deviation": ()}
+    about = {"shape": (3, 20, 20), "classes": 10, "mean": (), "deviation": ()}
     code = network_code("A network", recipe, pack.text, network, about)
     path = tmp_path / "network.py"
     path.write_text(code)
     spec = importlib.util.spec_from_file_location("exported_kinds", path)
     exported = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "exported_kinds", exported)
     spec.loader.exec_module(exported)
     other = exported.build().eval()
     other.load_state_dict(network.state_dict())
     torch.testing.assert_close(other(image(2, 20)), network(image(2, 20)))
+    canvas.export(
+        pack,
+        tmp_path / "out",
+        model="kinds:build",
+        data="synthetic",
+        policy="paper",
+        linear="yes",
+        image_size=20,
+    )  # which reads it back and compares

@@ -22,7 +22,7 @@ from ..arguments import FUNCTION, SWITCH, TEXT, checked, shown
 from ..errors import CanvasError
 from ..layer_choice import POLICIES, LayerChoice
 from .layer_target import plain_name, targets_text
-from .placeholder import Placeholder, replace
+from .placeholder import Placeholder, replace, run_quietly
 from .survey import Filter, Survey
 
 __all__ = ["Conversion", "Row", "convert", "replace"]
@@ -134,21 +134,50 @@ def convert_layers(
     model = model if inplace else copied(model)
     survey = Survey.of(model, example_input, choice.linear, named)
     reasons = {path: survey.reason(path, choice, filter_fn) for path in survey.paths}
-    if not any(reason == "" for reason in reasons.values()):
+    taken: set[str] = set()
+    placed = {
+        path: Placeholder.instead_of(
+            survey.layers[path], survey.target(path, plain_name(path, taken)), survey.view(path)
+        )
+        for path, reason in reasons.items()
+        if not reason
+    }
+    for path, placeholder in placed.items():
+        put_everywhere(model, survey.layers[path], placeholder)
+    reasons |= _read_by_the_network(model, example_input, placed)
+    if all(reasons.values()):
         raise CanvasError(_nothing(survey, choice, filter_fn, reasons))
-    targets, taken = [], set[str]()
-    for path, reason in reasons.items():
-        if not reason:
-            target = survey.target(path, plain_name(path, taken))
-            placeholder = Placeholder.instead_of(survey.layers[path], target, survey.view(path))
-            put_everywhere(model, survey.layers[path], placeholder)
-            targets.append(target)
+    targets = [p.target for p in placed.values() if p.target is not None]
     rows = tuple(
         Row(path, "skipped" if why else "replaced", why, survey.macs(path), survey.kind(path))
         for path, why in reasons.items()
     )
     covered = sum(row.macs for row in rows if row.status == "replaced") / max(survey.total, 1)
     return Conversion(model, targets_text(targets), rows, covered, survey.total)
+
+
+def _read_by_the_network(
+    model: nn.Module, example_input: Any, placed: dict[str, Placeholder]
+) -> dict[str, str]:
+    """Take out the placeholders of layers whose attributes the network reads beside calling them,
+    and return the reasons.
+    """
+    reasons: dict[str, str] = {}
+    while placed:
+        try:
+            run_quietly(model, example_input, {})
+        except CanvasError:
+            read = [path for path, holder in placed.items() if "wanted" in vars(holder)]
+            if not read:
+                raise
+        else:
+            return reasons
+        for path in read:
+            holder = placed.pop(path)
+            assert holder.original is not None
+            put_everywhere(model, holder, holder.original)
+            reasons[path] = f"the network reads its '{vars(holder)['wanted']}'"
+    return reasons
 
 
 def restore_kept(model: nn.Module) -> nn.Module:
@@ -189,12 +218,13 @@ def _nothing(
     survey: Survey, choice: LayerChoice, filter_fn: Filter | None, reasons: Mapping[str, str]
 ) -> str:
     """The message for a network in which no layer can be replaced."""
+    what = "layer" if choice.linear else "convolution"
     for other in POLICIES:
         wider = replaced(choice, policy=other)
         count = sum(not survey.reason(path, wider, filter_fn) for path in survey.paths)
         if count:
             return (
-                f"policy '{choice.policy}' finds no convolution to replace; "
+                f"policy '{choice.policy}' finds no {what} to replace; "
                 f"policy '{other}' would replace {count}"
             )
     counts: dict[str, int] = {}
@@ -202,7 +232,7 @@ def _nothing(
         counts[reason] = counts.get(reason, 0) + 1
     common = sorted(counts.items(), key=lambda item: -item[1])[:3]
     why = ", ".join(f"{count} because {reason}" for reason, count in common)
-    return f"no policy finds a convolution to replace in this network: {why}"
+    return f"no policy finds a {what} to replace in this network: {why}"
 
 
 def _little(conversion: Conversion, choice: LayerChoice) -> str:

@@ -11,7 +11,7 @@ both make the same.  Exports hold the source of this file.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 import torch.fx
@@ -19,8 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 
-@dataclass(frozen=True)
-class Window:
+class Window(NamedTuple):
     """The window of a layer along one axis: pixels from its first to its last, distance from one
     window to the next, and the zeros on both sides of the image.
     """
@@ -102,8 +101,7 @@ def restored(y: Tensor, rank: int, last: bool, pieces: int) -> Tensor:
     return y
 
 
-@dataclass(frozen=True)
-class View:
+class View(NamedTuple):
     """`rank`: axes of the layer's tensors.  `last`: the channels are the last axis.  `pieces`: so
     many entries of the first axis belong to one example, and become rows of its image.  `down`,
     `right`: the window along H and W.

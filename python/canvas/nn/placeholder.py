@@ -64,16 +64,32 @@ class Placeholder(nn.Module):
         placeholder.by_hand = False
         return placeholder
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         if self.kernel is not None:
-            y = self.kernel(x if self.view.is_plain else self.view.images(x))
-            y = y if self.bias is None else y + self.bias[:, None, None]
-            return y if self.view.is_plain else self.view.restored(y)
+            if self.view.is_plain:
+                y = self.kernel(input)
+                return y if self.bias is None else y + self.bias[:, None, None]
+            if input.dim() != self.view.rank:
+                raise CanvasError(
+                    f"a kernel for inputs of {self.view.rank} axes, as in the example, does not "
+                    f"take {list(input.shape)}"
+                )
+            y = self.kernel(self.view.images(input))
+            return self.view.restored(y if self.bias is None else y + self.bias[:, None, None])
         if self.original is not None:
-            return self.original(x)
-        if self.by_hand and not 2 <= x.dim() <= 4:
-            raise CanvasError(f"a placeholder takes tensors of 2 to 4 axes, not {list(x.shape)}")
-        return x
+            return self.original(input)
+        if self.by_hand and not 2 <= input.dim() <= 4:
+            raise CanvasError(
+                f"a placeholder takes tensors of 2 to 4 axes, not {list(input.shape)}"
+            )
+        return input
+
+    def __getattr__(self, name: str) -> Any:
+        """Notes what the network reads of the layer here, which a kernel does not have."""
+        original = self.__dict__.get("_modules", {}).get("original")
+        if original is not None and not name.startswith("_") and hasattr(original, name):
+            self.__dict__["wanted"] = name
+        return super().__getattr__(name)
 
     def put(self, kernel: nn.Module) -> None:
         """Hold `kernel`; the layer is dropped but for its bias."""
@@ -126,8 +142,9 @@ def get_placeholders(module: nn.Module, example_input: Any = None) -> dict[str, 
 def _learn(module: nn.Module, found: Mapping[str, Placeholder], example_input: Any) -> None:
     shapes: dict[nn.Module, list[tuple[int, ...]]] = {}
 
-    def note(layer: nn.Module, inputs: tuple[Any, ...]) -> None:
-        shapes.setdefault(layer, []).append(tuple(inputs[0].shape))
+    def note(layer: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        value = args[0] if args else kwargs["input"]
+        shapes.setdefault(layer, []).append(tuple(value.shape))
 
     with _without_kernels(child for child in found.values() if child.by_hand):
         run_quietly(module, example_input, dict.fromkeys(found.values(), note))
@@ -135,9 +152,14 @@ def _learn(module: nn.Module, found: Mapping[str, Placeholder], example_input: A
         shape = _largest(path or "placeholder", shapes.get(child, []))
         if child.by_hand or not child.target:
             child.view = View(len(shape))
+        elif len(shape) != child.view.rank:
+            raise CanvasError(
+                f"placeholder '{path}' sees {list(shape)}; it was converted for inputs of "
+                f"{child.view.rank} axes"
+            )
         elif child.view.last:
             pieces = max(1, shape[0] // examples_of(example_input))
-            child.view = replaced(child.view, pieces=pieces)
+            child.view = child.view._replace(pieces=pieces)
         h, w = child.view.images(torch.empty(shape, device="meta")).shape[2:]
         if child.by_hand or not child.target:
             kh, kw = (3 if len(shape) > axes else 1 for axes in (3, 2))
@@ -180,7 +202,10 @@ def run_quietly(module: nn.Module, example_input: Any, pre_hooks: Mapping[nn.Mod
     """
     args, kwargs = _arguments(module, example_input)
     modes = [(child, child.training) for child in module.modules()]
-    handles = [layer.register_forward_pre_hook(hook) for layer, hook in pre_hooks.items()]
+    handles = [
+        layer.register_forward_pre_hook(hook, with_kwargs=True)
+        for layer, hook in pre_hooks.items()
+    ]
     try:
         module.eval()
         with torch.no_grad():
@@ -199,11 +224,17 @@ def run_quietly(module: nn.Module, example_input: Any, pre_hooks: Mapping[nn.Mod
 
 
 def examples_of(example_input: Any) -> int:
-    """How many examples there are in an example input: the first axis of its first tensor."""
+    """How many examples there are in an example input: the first axis of its first tensor.
+
+    Raises CanvasError where there is none.
+    """
     values = example_input.values() if isinstance(example_input, Mapping) else example_input
     values = [values] if isinstance(values, Tensor) else list(values or ())
     tensors = (value for value in values if isinstance(value, Tensor) and value.dim())
-    return max(1, next((len(tensor) for tensor in tensors), 1))
+    count = next((len(tensor) for tensor in tensors), 1)
+    if not count:
+        raise CanvasError("the example input is empty: give at least one example")
+    return count
 
 
 def _arguments(module: nn.Module, example_input: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -79,8 +80,9 @@ def record(
     outputs: dict[str, list[Tensor]] = {name: [] for name in layers}
 
     def hook_of(name: str):  # type: ignore[no-untyped-def]
-        def hook(_module: nn.Module, given: tuple[Tensor, ...], made: Tensor) -> None:
-            x, y, view = given[0].detach(), made.detach(), getattr(layers[name], "view", None)
+        def hook(_: nn.Module, args: Any, kwargs: Any, made: Tensor) -> None:
+            x = (args[0] if args else kwargs["input"]).detach()
+            y, view = made.detach(), getattr(layers[name], "view", None)
             if view is not None:  # of a placeholder
                 x, y = view.images(x), view.arranged(y)
             inputs[name].append(x.to("cpu", dtype))
@@ -88,7 +90,10 @@ def record(
 
         return hook
 
-    handles = [layer.register_forward_hook(hook_of(name)) for name, layer in layers.items()]
+    handles = [
+        layer.register_forward_hook(hook_of(name), with_kwargs=True)
+        for name, layer in layers.items()
+    ]
     training = network.training
     batches = list(images.split(BATCH))
     try:
