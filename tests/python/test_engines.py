@@ -84,6 +84,7 @@ def test_a_candidate_is_timed_beside_the_unchanged_network(monkeypatch, found):
     assert told[-1]["event"] == "done", json.dumps(told)
     assert list(told[-1]["timed"]) == wanted and not told[-1]["missing"]
     [(unchanged, candidate, images, against)] = clocked
+    [images] = images.tensors
     assert against == "native" and images.shape == (1, 1, 8, 8)
     threes, replaced = kernels(unchanged["eager"])
     assert threes > 0 and replaced == 0

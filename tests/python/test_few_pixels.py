@@ -12,8 +12,8 @@ from torch import nn
 import canvas
 from canvas import CanvasError, KernelPack, _core
 from canvas.errors import NoSolution
-from canvas.nn.convert import ONE_PIXEL
 from canvas.nn.network import Recipe, build_network
+from canvas.nn.survey import ONE_PIXEL
 
 CONV = "canvas 1\nkernel conv\na = input\nb = unfold a over=H,W k=K\nc = fc b to=C\nout c\n"
 NIGHTLY = bool(os.environ.get("CANVAS_TEST_ALL"))

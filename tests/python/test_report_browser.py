@@ -4,9 +4,11 @@ light or dark setting, and it fits a narrow window.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -44,9 +46,14 @@ def browse(page: Path, home: Path, *flags: str) -> tuple[str, str]:
     """The page as the browser has it, and the browser's log."""
     command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"]
     more = [f"--user-data-dir={home}", "--enable-logging=stderr", "--dump-dom", page.as_uri()]
-    done = subprocess.run(
-        [*command, *flags, *more], capture_output=True, text=True, timeout=SECONDS
-    )
+    with tempfile.TemporaryDirectory(dir="/tmp") as short:  # the path of a socket has a limit
+        done = subprocess.run(
+            [*command, *flags, *more],
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            env={**os.environ, "TMPDIR": short},
+        )
     return done.stdout, done.stderr
 
 
