@@ -229,7 +229,8 @@ def examples_of(example_input: Any) -> int:
     Raises CanvasError where there is none.
     """
     values = example_input.values() if isinstance(example_input, Mapping) else example_input
-    values = [values] if isinstance(values, Tensor) else list(values or ())
+    if not isinstance(example_input, (Mapping, tuple, list)):
+        values = [example_input]
     tensors = (value for value in values if isinstance(value, Tensor) and value.dim())
     count = next((len(tensor) for tensor in tensors), 1)
     if not count:
