@@ -22,7 +22,7 @@ torch.set_num_threads(1)
 NETWORKS = [
     ("densenet121", 64, {}, 0.9),
     ("googlenet", 64, {}, 0.9),
-    ("inception_v3", 128, {}, 0.9),
+    ("inception_v3", 299, {}, 0.9),
     ("deeplabv3_mobilenet_v3_large", 64, {}, 0.9),
     ("timm:nfnet_l0", 64, {}, 0.9),
     ("regnet_x_800mf", 64, {}, 0.9),
