@@ -40,9 +40,20 @@ def driver(*before: str) -> Iterator[tuple[subprocess.Popen[str], Path]]:
     ) as process:
         assert process.stdin and process.stdout
         try:
-            yield process, Path(process.stdout.readline().strip())
+            folder = Path(process.stdout.readline().strip())
+            wait_for_child(folder)
+            yield process, folder
         finally:
             process.kill()
+
+
+def wait_for_child(folder: Path) -> None:
+    """Until /proc shows the mark of a child that was just started: while the system puts a new
+    program in place, the process has no environment.
+    """
+    end = time.monotonic() + 30
+    while not marked(folder) and time.monotonic() < end:
+        time.sleep(0.01)
 
 
 def marked(folder: Path) -> list[int]:
