@@ -3,6 +3,7 @@
 # ruff: noqa: F811 - fixtures have the names of what they give
 
 import json
+import math
 import os
 import signal
 import time
@@ -229,6 +230,20 @@ def test_the_modes_of_the_network_stay(network, data):
     )  # fmt: skip
     assert copy.training and not copy.norm.training
     assert not any(p.requires_grad for p in copy.parameters())
+
+
+@pytest.mark.parametrize(("took", "ends"), [(0, 40), (10, 40), (40, 60), (70, 80)])
+def test_a_slow_teacher_leaves_each_stage_its_share_of_the_rest(took, ends):
+    """Of 100 seconds, in a run that began at 1000: a stage may begin work for a third of what a
+    teacher leaves after its 10 %.
+    """
+    run = object.__new__(fit_run.FitRun)
+    run.options, run.begun, run.teacher_took = {"time_limit": 100}, 1000.0, float(took)
+    share = fit_run.TEACHER_ENDS + (1 - fit_run.TEACHER_ENDS) / 3
+    assert run.until(share) == pytest.approx(1000 + ends)
+    assert run.until(1.0) == pytest.approx(1100)
+    run.options = {"time_limit": None}
+    assert run.until(share) == math.inf
 
 
 def test_too_little_time_is_one_message(network, data):

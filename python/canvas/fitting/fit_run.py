@@ -56,7 +56,9 @@ OVER = 1.02  # a network may take so many times its budget of latency
 STRANGE = 0.1  # a divergence by BatchNorm's statistics alone, which is 0.002 to 0.02 as a rule
 ROUNDS = 3  # of choosing again because whole networks took longer than the sum of their layers
 
-# Until when stages may begin work, as shares of a time limit.
+# Until when stages may begin work, as shares of a time limit; a teacher that takes longer than its
+# share leaves less to each of the others.
+TEACHER_ENDS = 0.1
 SCREENING_ENDS, SHORT_FITS_END, TABLE_ENDS, REFITS_END, TUNING_ENDS = 0.15, 0.35, 0.45, 0.6, 0.9
 TOO_SHORT = (
     "the time limit ended the fit before enough operators were fitted for a choice: give the same "
@@ -91,6 +93,7 @@ class FitRun:
     display: Display
     begun: float
     callbacks: Callbacks = field(default_factory=Callbacks)
+    teacher_took: float = field(init=False)  # seconds from `begun` until there was a teacher
     ended: str = ""
     cut: bool = False  # the time limit ended the table
     recorded: Mapping[str, LayerData] = field(default_factory=dict)
@@ -98,6 +101,7 @@ class FitRun:
     fits: dict[tuple[str, str, int, int], str] = field(default_factory=dict)  # -> sha256
 
     def __post_init__(self) -> None:
+        self.teacher_took = time.monotonic() - self.begun
         self.remarks = Remarks(self.source, self.display.line)
         self.device: Device = the_device(self.options)
         self.fit_jobs = FitJobs(
@@ -141,8 +145,16 @@ class FitRun:
         return "latency" in self.quantities
 
     def until(self, share: float) -> float:
+        if self.options["time_limit"] is None:
+            return math.inf
+        limit = float(self.options["time_limit"])
+        return self.begun + share * limit + (1 - share) / (1 - TEACHER_ENDS) * self.late
+
+    @property
+    def late(self) -> float:
+        """Seconds that the teacher took beyond its share of a time limit."""
         limit = self.options["time_limit"]
-        return math.inf if limit is None else self.begun + share * float(limit)
+        return 0.0 if limit is None else max(0.0, self.teacher_took - TEACHER_ENDS * float(limit))
 
     # ---- all stages -----------------------------------------------------------------------------
 
