@@ -294,6 +294,22 @@ class Reads(nn.Module):
         return self.one(x).to(self.two.weight.dtype) + self.two(x).mean()
 
 
+class Asks(Reads):
+    """A network that does something else where a layer has no weight."""
+
+    def forward(self, x):
+        return super().forward(x) if hasattr(self.two, "weight") else x
+
+
+class Insists(Reads):
+    """A network that fails where a layer is none of PyTorch's."""
+
+    def forward(self, x):
+        if not isinstance(self.two, nn.Conv2d):
+            raise TypeError("no convolution")
+        return self.two(x)
+
+
 class FirstAxis(nn.Module):
     """Linear layers whose first axis is (or is not) the examples."""
 
@@ -347,6 +363,7 @@ class Tied(nn.Module):
     ("part", "name", "reason"),
     [
         (Reads(), "3.two", "the network reads its 'weight'"),
+        (Asks(), "3.two", "the network reads its 'weight'"),
         (FirstAxis("examples"), "3.layer", ""),
         (FirstAxis("positions"), "3.layer", "the first axis of its input is not the examples"),
         (FirstAxis("rows"), "3.layer", "the first axis of its input is not the examples"),
@@ -395,6 +412,15 @@ class Rest(nn.Module):
 
     def forward(self, x):
         return self.last(self.conv(x.reshape(1, 1, 1, -1).expand(2, 1, 4, -1)))
+
+
+def test_a_network_that_cannot_be_converted_is_as_it_was():
+    """Converted in place: its layers are put back."""
+    net = network(Insists())
+    with pytest.raises(canvas.CanvasError, match=r"does not run on .*no convolution"):
+        canvas.convert(net, image(), inplace=True)
+    assert not any(isinstance(child, canvas.Placeholder) for child in net.modules())
+    net(image())
 
 
 def test_images_of_a_batch_do_not_mix():
@@ -488,14 +514,16 @@ def test_a_choice_is_one_text():
 def test_conversions_of_little_warn():
     net = network(nn.Sequential(KINDS["depth-wise"], nn.Conv2d(16, 16, 1)))
     with pytest.warns(UserWarning, match=r"% of the network's MACs are in layers replaced; most"):
-        canvas.convert(net, image())
+        conversion = canvas.convert(net, image())
+    assert str(conversion).splitlines()[-1] == f"warning: {conversion.warning}"
     with pytest.warns(UserWarning, match=r"% are not in convolutions \(linear=True\)"):
         canvas.convert(
             network(nn.Sequential(nn.Conv2d(16, 16, 1), Tokens(nn.Linear(16, 99)))), image()
         )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        canvas.convert(network(KINDS["no padding"]), image())
+        conversion = canvas.convert(network(KINDS["no padding"]), image())
+    assert not conversion.warning and "warning" not in str(conversion)
 
 
 def test_packs_from_before_a_layer_could_be_replaced():

@@ -36,6 +36,7 @@ from canvas.reporting.html_parts import POLICY, STYLE
 from canvas.reporting.inline_svg import VARIABLES, inline_svg
 from canvas.reporting.page import headline, page_of
 from canvas.reporting.page_facts import duration
+from canvas.reporting.page_operators import layer_parts
 from canvas.reporting.report import make_report
 from canvas.reporting.table import table_cells
 from canvas.study import FILE, Study, is_running
@@ -592,6 +593,20 @@ def test_watching_what_has_ended_writes_once(folder: Path) -> None:
     assert main(["report", str(folder), "--watch"]) == 0
     assert time.monotonic() - began < pages.EVERY
     assert ">not running<" in (folder / "report.html").read_text()
+
+
+# ---- layers -------------------------------------------------------------------------------------
+
+
+def test_grouped_layers_count_by_their_own_macs() -> None:
+    """The ratio of a layer is to what the network had there."""
+    pack = _core.print_pack(
+        "canvas 1\nkernel k\na = input : C H W\nb = fc a to=C : C H W\nout b\n"
+        "bind one Cin=16 Cout=16 KH=3 KW=3 H=4 W=4 stride=1 groups=4\n"
+        "keep two Cin=16 Cout=32 KH=3 KW=3 H=4 W=4 stride=2 groups=2\n"
+    )
+    cells = re.findall(r">([0-9.]+x)<", layer_parts(pack, {}, "k"))
+    assert cells == [f"{16 * 16 / (4 * 16 * 9):.2f}x", "1.00x"]
 
 
 # ---- pictures -----------------------------------------------------------------------------------

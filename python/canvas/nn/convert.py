@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import replace as replaced
 from typing import Any
@@ -48,8 +48,8 @@ class Conversion:
     if these are replaced) in the order they run.
 
     `covered` is the share of the network's MACs (`macs`, of one image) in the layers replaced: it
-    bounds the speed-up.
-    str() is the table.
+    bounds the speed-up.  `warning`: where most of the MACs are if less than half of them are
+    there, else "".  str() is the table.
     """
 
     model: nn.Module
@@ -57,6 +57,7 @@ class Conversion:
     table: tuple[Row, ...]
     covered: float
     macs: int
+    warning: str = ""
 
     def __str__(self) -> str:
         names = max(len(row.name) for row in self.table)
@@ -70,6 +71,7 @@ class Conversion:
             f"{count} of {len(self.table)} {what} replaced, {self.covered:.1%} of the network's "
             f"MACs: at most {self.bound:.3g} times as fast"
         )
+        lines += [f"warning: {self.warning}"] * bool(self.warning)
         return "\n".join(lines) + "\n"
 
     @property
@@ -107,8 +109,8 @@ def convert(
     """
     choice = LayerChoice(policy, linear, depthwise, unequal).checked()
     conversion = convert_layers(model, example_input, choice, filter_fn, inplace)
-    if conversion.covered < LITTLE:
-        warnings.warn(_little(conversion, choice), stacklevel=3)
+    if conversion.warning:
+        warnings.warn(conversion.warning, stacklevel=3)
     return conversion
 
 
@@ -153,30 +155,35 @@ def convert_layers(
         for path, why in reasons.items()
     )
     covered = sum(row.macs for row in rows if row.status == "replaced") / max(survey.total, 1)
-    return Conversion(model, targets_text(targets), rows, covered, survey.total)
+    warning = _little(rows, covered, survey.total, choice) if covered < LITTLE else ""
+    return Conversion(model, targets_text(targets), rows, covered, survey.total, warning)
 
 
 def _read_by_the_network(
     model: nn.Module, example_input: Any, placed: dict[str, Placeholder]
 ) -> dict[str, str]:
     """Take out the placeholders of layers whose attributes the network reads beside calling them,
-    and return the reasons.
+    and return the reasons.  If the network does not run with the others, all are taken out.
     """
     reasons: dict[str, str] = {}
     while placed:
+        for holder in placed.values():
+            holder.__dict__.pop("wanted", None)
+        failure = None
         try:
             run_quietly(model, example_input, {})
-        except CanvasError:
-            read = [path for path, holder in placed.items() if "wanted" in vars(holder)]
-            if not read:
-                raise
-        else:
-            return reasons
-        for path in read:
+        except CanvasError as error:
+            failure = error
+        read = [path for path, holder in placed.items() if "wanted" in vars(holder)]
+        for path in read or (list(placed) if failure else []):
             holder = placed.pop(path)
             assert holder.original is not None
             put_everywhere(model, holder, holder.original)
-            reasons[path] = f"the network reads its '{vars(holder)['wanted']}'"
+            reasons[path] = f"the network reads its '{vars(holder).get('wanted')}'"
+        if failure and not read:
+            raise failure
+        if not read:
+            break
     return reasons
 
 
@@ -235,17 +242,17 @@ def _nothing(
     return f"no policy finds a {what} to replace in this network: {why}"
 
 
-def _little(conversion: Conversion, choice: LayerChoice) -> str:
+def _little(rows: Sequence[Row], covered: float, macs: int, choice: LayerChoice) -> str:
     """The warning for a network of which few MACs are in layers that are replaced: those that most
     of the others are in.
     """
     lost: dict[str, int] = {}
-    for row in conversion.table:
+    for row in rows:
         if row.status != "replaced":
             lost[row.reason] = lost.get(row.reason, 0) + row.macs
     most = max(lost, key=lambda reason: lost[reason], default="")
     why = f"; most of the convolutions that stay: {most}" if most else ""
-    listed = sum(row.macs for row in conversion.table) / max(conversion.macs, 1)
+    listed = sum(row.macs for row in rows) / max(macs, 1)
     other = not choice.linear and listed < MANY
     hint = f"; {1 - listed:.1%} are not in convolutions (linear=True)" if other else ""
-    return f"{conversion.covered:.1%} of the network's MACs are in layers replaced{why}{hint}"
+    return f"{covered:.1%} of the network's MACs are in layers replaced{why}{hint}"

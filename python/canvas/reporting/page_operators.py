@@ -83,9 +83,10 @@ def layers(pack: str, names: Mapping[str, str], costs: Mapping[str, Any]) -> str
     for found in LAYER.finditer(pack):
         values = dict(word.split("=", 1) for word in found["sizes"].split())
         cin, cout, kh, kw, h, w, stride = (int(values.pop(name)) for name in SIZES)
-        name, dense = found["name"], cin * cout * kh * kw * -(-h // stride) * -(-w // stride)
-        cost = costs.get(name)
-        macs = dense if cost is None else cost["macs"]
+        groups = int(values.get("groups", 1))
+        own = cin // groups * cout * kh * kw * -(-h // stride) * -(-w // stride)
+        name, cost = found["name"], costs.get(found["name"])
+        macs = own if cost is None else cost["macs"]
         rows.append(
             [
                 name,
@@ -96,7 +97,7 @@ def layers(pack: str, names: Mapping[str, str], costs: Mapping[str, Any]) -> str
                 "kept" if cost is None else names.get(name, ""),
                 " ".join(f"{key}={value}" for key, value in values.items()),
                 short(macs),
-                ratio_of(macs, dense),
+                ratio_of(macs, own),
             ]
         )
     return table(rows, numbers={4, 7, 8})
