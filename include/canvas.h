@@ -101,9 +101,10 @@ char *canvas_primitives_print(canvas_format format);
 
 /* ---- targets: the layers to replace -------------------------------------------------------- */
 
-/* One line per layer, `name C_in C_out H W kernel stride groups dilation` (H and W of the layer's
- * input; the kernel is `3` or `3x1`; the last three are 1 if left out; commas or blanks; # comments),
- * or "C,H,W;C,H,W" for dense 3x3 C -> C. */
+/* One line per layer, `name C_in C_out H W kernel stride groups dilation projected` (H and W of the
+ * layer's input; the kernel is `3` or `3x1`; what is left out of the last four is 1 1 1 0; commas or
+ * blanks; # comments), or "C,H,W;C,H,W" for dense 3x3 C -> C. `projected` 1: a learned 1x1
+ * convolution to C_out channels stands before the kernel. */
 canvas_status canvas_targets_parse(canvas_context *ctx, const char *text, size_t length,
                                    canvas_targets **out);
 void canvas_targets_free(canvas_targets *targets);

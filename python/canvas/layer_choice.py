@@ -11,7 +11,7 @@ from typing import Any
 from .errors import CanvasError
 
 POLICIES = ("paper", "spatial", "all")
-UNEQUAL = ("gcd", "skip")
+UNEQUAL = ("gcd", "project", "skip")
 
 
 @dataclass(frozen=True)

@@ -446,7 +446,8 @@ OPTIONS = (
         "|".join(UNEQUAL),
         "layers where neither number of channels is a multiple of the other. gcd: kernels with "
         "their greatest common divisor of channels, one for each pair of blocks of inputs and "
-        "outputs. skip: they stay",
+        "outputs. project: kernels behind a learned 1x1 convolution to the output channels. skip: "
+        "they stay",
     ),
     Option(
         "prune",

@@ -55,7 +55,10 @@ static bool spending_of(const struct problem *p, const struct binding *b, uint64
 }
 
 bool problem_spending(const struct problem *p, const struct binding *b, struct spending *out) {
-  return spending_of(p, b, ~UINT64_C(0), out);
+  struct cost projection = projection_cost(b);
+  if (!spending_of(p, b, ~UINT64_C(0), out)) return false;
+  out->of[BUDGET_PARAMS] += projection.params;
+  return !__builtin_add_overflow(out->of[BUDGET_MACS], projection.macs, &out->of[BUDGET_MACS]);
 }
 
 bool problem_total(const struct problem *p, struct spending *out) {

@@ -1,6 +1,7 @@
 /* Checks whether a kernel's sizes are legal at a target, and computes its cost there. */
 #include <string.h>
 
+#include "base/saturating.h"
 #include "kernel/pack.h"
 
 /* -- weights -- */
@@ -71,8 +72,18 @@ static bool visit_dim(void *data, int node, const struct dim *d) {
   return false;
 }
 
+static canvas_status check_projection(canvas_context *ctx, const struct binding *b, int64_t limit) {
+  struct cost c = projection_cost(b);
+  if (c.activations <= limit && c.params <= limit) return CANVAS_OK;
+  return fail(ctx, CANVAS_BAD_INPUT,
+              "target '%s': its projection has %lld %s, over the limit of %lld", b->target.name,
+              (long long)(c.activations > limit ? c.activations : c.params),
+              c.activations > limit ? "elements" : "weights", (long long)limit);
+}
+
 static canvas_status check_elements(canvas_context *ctx, const struct kernel *k,
                                     const struct binding *b, int64_t limit) {
+  TRY(check_projection(ctx, b, limit));
   for (int i = 0; i < k->count; i++) {
     const char *name = *k->nodes[i].name ? k->nodes[i].name : "out";
     struct node_use use;
@@ -152,6 +163,19 @@ static struct cost pooling_cost(const struct binding *b) {
   return c;
 }
 
+/* Sizes are within target_check's limits, so that nothing overflows but the macs. */
+struct cost projection_cost(const struct binding *b) {
+  const struct target *t = &b->target;
+  struct cost c = {0};
+  if (!t->projected) return c;
+  int64_t pixels = b->sizes.value[SIZE_H] * b->sizes.value[SIZE_W];
+  c.params = t->cin * t->cout;
+  c.activations = t->cout * pixels;
+  c.macs = saturating_mul(c.params, pixels);
+  c.bytes = fp32 * (t->cin * pixels + c.activations + c.params);
+  return c;
+}
+
 /* Cost of the mean over the copies' results, if there are several blocks of inputs. */
 static struct cost averaging_cost(const struct binding *b) {
   const struct target *t = &b->target;
@@ -179,8 +203,10 @@ static bool norm_cost(const struct kernel *k, const struct binding *b, struct co
 
 bool binding_cost(const struct kernel *k, const struct binding *b, struct cost *out) {
   struct cost kernel, norms, pooling = pooling_cost(b), averaging = averaging_cost(b);
+  struct cost projection = projection_cost(b);
   *out = (struct cost){0};
   return norm_cost(k, b, &norms) && cost_add(out, &norms, b->copies) &&
          kernel_cost(k, &b->sizes, &kernel) && cost_add(out, &kernel, b->copies) &&
-         cost_add(out, &pooling, 1) && cost_add(out, &averaging, 1);
+         cost_add(out, &pooling, 1) && cost_add(out, &projection, 1) &&
+         cost_add(out, &averaging, 1);
 }

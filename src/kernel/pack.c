@@ -12,7 +12,7 @@
  *   keep layer3.0.conv1 Cin=128 Cout=128 KH=3 KW=3 H=28 W=28 stride=1
  *
  * H and W are those of the layer's input. groups= and dilation= are printed only if they are not 1,
- * G only if the kernel uses it, `norm` only if a weight is normalised. The comment shows each weight's
+ * projected= only if it is 1 (its weight is the first of the comment), G only if the kernel uses it, `norm` only if a weight is normalised. The comment shows each weight's
  * layout, copies first. `keep` lines stand at the end. print(parse(t)) is stable.
  */
 #include <stdlib.h>
@@ -248,13 +248,15 @@ enum key {
   KEY_STRIDE,
   KEY_GROUPS,
   KEY_DILATION,
+  KEY_PROJECTED,
   KEY_G,
   KEY_X0,
   KEYS = KEY_X0 + VARIABLES
 };
 
-static const char *const key_names[KEY_X0] = {"C",  "Cin", "Cout",   "H",      "W",        "K",
-                                              "KH", "KW",  "stride", "groups", "dilation", "G"};
+static const char *const key_names[KEY_X0] = {"C",        "Cin",       "Cout", "H",      "W",
+                                              "K",        "KH",        "KW",   "stride", "groups",
+                                              "dilation", "projected", "G"};
 
 static const char *key_name(int key) {
   return key < KEY_X0 ? key_names[key] : size_name((enum size)(SIZE_X0 + key - KEY_X0));
@@ -294,7 +296,7 @@ static canvas_status parse_pair(struct lexer *lx, int64_t values[KEYS]) {
   if (key < 0)
     return lexer_fail(lx, &at,
                       "unknown size '%.*s', known are C, Cin, Cout, H, W, K, KH, KW, "
-                      "stride, groups, dilation, G, x0..x15",
+                      "stride, groups, dilation, projected, G, x0..x15",
                       at.length < 40 ? at.length : 40, at.start);
   lexer_next(lx);
   TRY(lexer_expect(lx, "=", "after the name of a size"));
@@ -339,6 +341,7 @@ static canvas_status settle(struct lexer *lx, const struct token *at, int64_t v[
   t->stride = v[KEY_STRIDE] ? v[KEY_STRIDE] : 1;
   t->groups = v[KEY_GROUPS] ? v[KEY_GROUPS] : 1;
   t->dilation = v[KEY_DILATION] ? v[KEY_DILATION] : 1;
+  t->projected = v[KEY_PROJECTED];
   b->sizes.value[SIZE_G] = v[KEY_G];
   for (int x = 0; x < VARIABLES; x++) b->sizes.value[SIZE_X0 + x] = v[KEY_X0 + x];
   return CANVAS_OK;
@@ -483,12 +486,19 @@ canvas_status pack_parse(canvas_context *ctx, const char *text, size_t length, s
 }
 
 static void print_weights(const struct kernel *k, const struct binding *b, struct buf *out) {
+  const struct target *t = &b->target;
+  const char *before = "   # ";
   int weights = 0;
+  if (t->projected) {
+    buf_printf(out, "%sprojection [1, %lld, %lld]", before, (long long)t->cout, (long long)t->cin);
+    before = ", ";
+  }
   for (int i = 0; i < k->count; i++) {
     int64_t axes[WEIGHT_AXES];
     int count = weight_shape(k, b, i, axes);
     if (!count) continue;
-    buf_printf(out, "%sw%d [", weights ? ", " : "   # ", weights);
+    buf_printf(out, "%sw%d [", before, weights);
+    before = ", ";
     for (int a = 0; a < count; a++) buf_printf(out, a ? ", %lld" : "%lld", (long long)axes[a]);
     buf_puts(out, "]");
     weights++;
@@ -502,6 +512,7 @@ static void print_target(const char *word, const struct target *t, struct buf *o
              (long long)t->h, (long long)t->w, (long long)t->stride);
   if (t->groups != 1) buf_printf(out, " groups=%lld", (long long)t->groups);
   if (t->dilation != 1) buf_printf(out, " dilation=%lld", (long long)t->dilation);
+  if (t->projected) buf_printf(out, " projected=%lld", (long long)t->projected);
 }
 
 void binding_print(const struct kernel *k, const struct binding *b, struct buf *out) {

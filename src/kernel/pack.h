@@ -1,7 +1,8 @@
 /* Targets, bindings and packs.
  *
  * A target is a layer to replace. A binding gives a kernel all sizes at one target. Inside the
- * kernel C is the greatest common divisor of C_in and C_out, and H and W are the layer's output sizes
+ * kernel C is the greatest common divisor of C_in and C_out (of a projected target it is C_out: a 1x1
+ * convolution without a bias brings the input there first), and H and W are the layer's output sizes
  * ceil(H/stride), as the input is pooled by the stride. In a kernel that uses S they are the layer's
  * input sizes, and S is the stride. An even window counts as the next smaller odd one, and all windows
  * take the target's dilation. The kernel runs in (C_in/C)*(C_out/C) copies with weights of their own,
@@ -31,6 +32,8 @@ struct target {
   char name[TARGET_NAME_SIZE];
   int64_t cin, cout, h, w; /* h and w are those of the layer's input */
   int64_t kh, kw, stride, groups, dilation;
+  int64_t
+      projected; /* 1: a learned 1x1 projection to C_out channels stands before the kernel; else 0 */
 };
 struct targets {
   VEC(struct target);
@@ -59,7 +62,7 @@ struct pack {
 };
 
 /* -- targets (target.c) -- */
-/* Parses lines `name C_in C_out H W kernel stride groups dilation`, or "C,H,W;C,H,W" (dense 3x3,
+/* Parses lines `name C_in C_out H W kernel stride groups dilation projected`, or "C,H,W;C,H,W" (dense 3x3,
  * stride 1). */
 canvas_status targets_parse(canvas_context *ctx, const char *text, size_t length,
                             struct targets *out);
@@ -76,8 +79,8 @@ struct cost target_cost(const struct target *t);
  * kernel uses S, else 1 and the input is pooled; k NULL: a kernel without S. */
 void target_sizes(const struct target *t, const struct kernel *k, struct sizes *sizes,
                   int64_t *copies);
-int64_t target_channels(const struct target *t);          /* C: gcd(C_in, C_out) */
-int64_t target_in_blocks(const struct target *t);         /* C_in/C */
+int64_t target_channels(const struct target *t);          /* C: gcd(C_in, C_out), projected C_out */
+int64_t target_in_blocks(const struct target *t);         /* C_in/C, projected 1 */
 int64_t target_out_blocks(const struct target *t);        /* C_out/C */
 int64_t target_pixels(const struct target *t);            /* of one channel of the layer's output */
 int64_t targets_common_channels(const struct targets *t); /* gcd of all channels */
@@ -88,9 +91,11 @@ int64_t targets_common_channels(const struct targets *t); /* gcd of all channels
  * equal otherwise (unless exempt). */
 canvas_status binding_check(canvas_context *ctx, const struct kernel *k, const struct binding *b,
                             int64_t elements_limit, bool exempt);
-/* Cost of one binding for one sample, including copies, pooling and averaging; false: beyond
- * 2^62. */
+/* Cost of one binding for one sample, including copies, pooling, projection and averaging; false:
+ * beyond 2^62. */
 bool binding_cost(const struct kernel *k, const struct binding *b, struct cost *out);
+/* Cost of the projection of one sample; all 0 if there is none. */
+struct cost projection_cost(const struct binding *b);
 /* Elements that a node writes, parameters that it owns (weights, and scales and shifts of its norm)
  * and its macs, over all copies; false: beyond 2^62, or a dim is not whole. */
 struct node_use {

@@ -38,7 +38,7 @@ static struct assignments assignments_of(const struct pack *p) {
 static bool same_layer(const struct target *a, const struct target *b) {
   return a->cin == b->cin && a->cout == b->cout && a->h == b->h && a->w == b->w && a->kh == b->kh &&
          a->kw == b->kw && a->stride == b->stride && a->groups == b->groups &&
-         a->dilation == b->dilation;
+         a->dilation == b->dilation && a->projected == b->projected;
 }
 
 /* Sizes NULL: they do not count. */

@@ -3,6 +3,7 @@
  *   layer1.0.conv1 64 64 56 56 3 1 1      name C_in C_out H W kernel stride groups
  *   layer2.0.conv1,64,128,56,56,3x1,2     groups = 1
  *   layer4.0.conv2 512 512 7 7 3 1 1 2    dilation = 2, printed where it is not 1
+ *   mixed.conv 160 192 17 17 1x7 1 1 1 1  projected = 1, printed where it is not 0
  *
  * or the short form `64,56,56;128,28,28`: C,H,W of dense 3x3 layers t0, t1, ... The limits of
  * target_check keep every sum over TARGETS_MAX layers below 2^62.
@@ -58,6 +59,16 @@ static canvas_status parse_size(struct lexer *lx, const char *what, int64_t *out
   if (!read_size(t->start, t->length, out))
     return lexer_fail(lx, t, "%s '%.*s' is not a whole number in 1..%lld", what, shown(t), t->start,
                       (long long)SIZE_LIMIT);
+  lexer_next(lx);
+  return CANVAS_OK;
+}
+
+static canvas_status parse_projected(struct lexer *lx, int64_t *out) {
+  const struct token *t = &lx->token;
+  TRY(column(lx, "projected"));
+  if (t->length != 1 || (*t->start != '0' && *t->start != '1'))
+    return lexer_fail(lx, t, "projected '%.*s' is neither 0 nor 1", shown(t), t->start);
+  *out = *t->start - '0';
   lexer_next(lx);
   return CANVAS_OK;
 }
@@ -136,6 +147,9 @@ static canvas_status check_sizes(canvas_context *ctx, const struct target *t) {
     if (sizes[i].value < 1 || sizes[i].value > SIZE_LIMIT)
       return fail(ctx, CANVAS_BAD_INPUT, "target '%s': %s %lld is not in 1..%lld", t->name,
                   sizes[i].what, (long long)sizes[i].value, (long long)SIZE_LIMIT);
+  if (t->projected != 0 && t->projected != 1)
+    return fail(ctx, CANVAS_BAD_INPUT, "target '%s': projected %lld is neither 0 nor 1", t->name,
+                (long long)t->projected);
   return CANVAS_OK;
 }
 
@@ -165,11 +179,11 @@ struct cost target_cost(const struct target *t) {
 }
 
 int64_t target_channels(const struct target *t) {
-  return gcd64(t->cin, t->cout);
+  return t->projected ? t->cout : gcd64(t->cin, t->cout);
 }
 
 int64_t target_in_blocks(const struct target *t) {
-  return t->cin / target_channels(t);
+  return t->projected ? 1 : t->cin / target_channels(t);
 }
 
 int64_t target_out_blocks(const struct target *t) {
@@ -215,7 +229,8 @@ void targets_print(const struct targets *t, struct buf *out) {
                (long long)a->h, (long long)a->w, (long long)a->kh);
     if (a->kw != a->kh) buf_printf(out, "x%lld", (long long)a->kw);
     buf_printf(out, " %lld %lld", (long long)a->stride, (long long)a->groups);
-    if (a->dilation != 1) buf_printf(out, " %lld", (long long)a->dilation);
+    if (a->dilation != 1 || a->projected) buf_printf(out, " %lld", (long long)a->dilation);
+    if (a->projected) buf_printf(out, " %lld", (long long)a->projected);
     buf_puts(out, "\n");
   }
 }
@@ -243,21 +258,23 @@ static canvas_status parse_line(struct lexer *lx, struct targets *out) {
   const struct {
     const char *what;
     int64_t *size; /* NULL: the kernel */
-  } columns[] = {{"C_in", &t.cin},      {"C_out", &t.cout},       {"H", &t.h},
-                 {"W", &t.w},           {"kernel", NULL},         {"stride", &t.stride},
-                 {"groups", &t.groups}, {"dilation", &t.dilation}};
+  } columns[] = {{"C_in", &t.cin},      {"C_out", &t.cout},        {"H", &t.h},
+                 {"W", &t.w},           {"kernel", NULL},          {"stride", &t.stride},
+                 {"groups", &t.groups}, {"dilation", &t.dilation}, {"projected", &t.projected}};
   enum { NEEDED = 5 };
   TRY(target_name_parse(lx, t.name));
   for (int i = 0; i < (int)(sizeof columns / sizeof *columns); i++) {
     bool comma = lexer_accept(lx, ",");
     if (i >= NEEDED && !comma && at_end(lx)) break;
-    if (columns[i].size)
+    if (columns[i].size == &t.projected)
+      TRY(parse_projected(lx, &t.projected));
+    else if (columns[i].size)
       TRY(parse_size(lx, columns[i].what, columns[i].size));
     else
       TRY(parse_window(lx, &t.kh, &t.kw));
   }
   TRY(append(lx, &at, &t, out));
-  return lexer_end_line(lx, "after 'name C_in C_out H W kernel stride groups dilation'");
+  return lexer_end_line(lx, "after 'name C_in C_out H W kernel stride groups dilation projected'");
 }
 
 /* Parses C,H,W up to a semicolon or the end of the line. */

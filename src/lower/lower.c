@@ -2,7 +2,8 @@
  *
  *   X  -> P   average pooling by the stride: s x s, stride s, ceil mode, padding not counted; none
  *             for a kernel that uses S
- *   P  -> a   the kernel's input: for copy r block r mod (C_in/C) of the channels
+ *   P  -> Q   of a projected target: sums over all channels, weighted by `projection` [C_out, C_in]
+ *   Q  -> a   the kernel's input: for copy r block r mod (C_in/C) of the channels
  *   a  -> .. -> out   one stage per node (softmax: three; an fc with a bias: two), written by the
  *                     families
  *   out -> Y  blocks side by side (channel co is of block co/C), each the mean of its copies
@@ -42,6 +43,23 @@ static int pool(struct program *p, int x, const struct target *t, int64_t batch)
   int pixels = px_mul(p, window_size(p, at[2], s, t->h), window_size(p, at[3], s, t->w));
   program_define(p, mean, px_div(p, px_load(p, sum, 4, at), pixels));
   return mean;
+}
+
+/* The input at C_out channels. */
+static int project(struct program *p, int x, const struct binding *b, int64_t batch) {
+  static const char *const axes[] = {"n", "c", "h", "w"}, *const weight_axes[] = {"t", "c"};
+  const struct target *t = &b->target;
+  int64_t sizes[] = {batch, t->cout, b->sizes.value[SIZE_H], b->sizes.value[SIZE_W]};
+  int64_t weight_sizes[] = {t->cout, t->cin};
+  int weight = program_input(p, "projection", PROGRAM_F32, 2, weight_axes, weight_sizes);
+  program_input_constant(p, weight);
+  int made = program_stage(p, "Q", PROGRAM_F32, 4, axes, sizes), at[4];
+  for (int i = 0; i < 4; i++) at[i] = program_axis(p, made, i);
+  int to = at[1];
+  at[1] = program_reduce(p, made, REDUCE_SUM, "r", t->cin);
+  int factor = px_load(p, weight, 2, (int[]){to, at[1]});
+  program_define(p, made, px_mul(p, factor, px_load(p, x, 4, at)));
+  return made;
 }
 
 /* Node 0: channel c of copy r is channel (r mod (C_in/C))*C + c of the input. */
@@ -96,6 +114,7 @@ canvas_status lower_nodes(canvas_context *ctx, const struct kernel *k, const str
   int64_t sizes[] = {batch, t->cin, t->h, t->w};
   int x = program_input(p, "X", PROGRAM_F32, 4, axes, sizes);
   if (binding_pooling(b) > 1) x = pool(p, x, t, batch);
+  if (t->projected) x = project(p, x, b, batch);
   input(&l, x, b);
   for (int i = 0; i < k->count; i++) node_row(&k->nodes[i])->family->lower(&l, i);
   output(&l, b);

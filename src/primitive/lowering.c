@@ -24,10 +24,10 @@ const char *role_axis(enum role role) {
   return names[role];
 }
 
-/* X, Y, P, result, w0, w1, ... and with norms b0, b1, ... are the program's own names, and its
+/* X, Y, P, Q, result, w0, w1, ... and with norms b0, b1, ... are the program's own names, and its
  * language has words: a node that has one of these names gets a `_`. */
 static bool is_taken(const struct lowering *l, const char *name) {
-  static const char *const own[] = {"X", "Y", "P", "P_sum", "result"};
+  static const char *const own[] = {"X", "Y", "P", "P_sum", "Q", "projection", "result"};
   for (size_t i = 0; i < sizeof own / sizeof *own; i++)
     if (!strcmp(name, own[i])) return true;
   bool operand = name[0] == 'w' || (l->normed && name[0] == 'b');

@@ -78,7 +78,12 @@ static void print_locals(struct buf *out, unsigned sizes) {
   buf_free(&right);
 }
 
-static void print_binding(struct buf *out, const struct kernel *k, bool dilated,
+/* Facts of all bindings: what forward must be able to do. */
+struct needs {
+  bool pooled, strided, dilated, projected, side_by_side, averaged, fixed_hw;
+};
+
+static void print_binding(struct buf *out, const struct kernel *k, const struct needs *needs,
                           const struct binding *b) {
   const struct target *t = &b->target;
   char name[8];
@@ -87,7 +92,8 @@ static void print_binding(struct buf *out, const struct kernel *k, bool dilated,
              ", kw=%" PRId64 ", h=%" PRId64 ", w=%" PRId64 ", stride=%" PRId64,
              t->name, t->cin, t->cout, b->sizes.value[SIZE_KH], b->sizes.value[SIZE_KW], t->h, t->w,
              t->stride);
-  if (dilated) buf_printf(out, ", dilation=%" PRId64, t->dilation);
+  if (needs->dilated) buf_printf(out, ", dilation=%" PRId64, t->dilation);
+  if (needs->projected) buf_printf(out, ", projected=%" PRId64, t->projected);
   for (enum size i = 0; i < SIZES; i++) {
     if (i == SIZE_KH || i == SIZE_KW || !is_kept(k, i)) continue;
     attribute(i, name);
@@ -96,11 +102,6 @@ static void print_binding(struct buf *out, const struct kernel *k, bool dilated,
   buf_puts(out, "),\n");
 }
 
-/* Facts of all bindings: what forward must be able to do. */
-struct needs {
-  bool pooled, strided, dilated, side_by_side, averaged, fixed_hw;
-};
-
 static struct needs needs_of(const struct pack *p) {
   struct needs n = {.fixed_hw = kernel_needs_fixed_hw(p->kernel)};
   for (int i = 0; i < p->count; i++) {
@@ -108,6 +109,7 @@ static struct needs needs_of(const struct pack *p) {
     n.pooled |= binding_pooling(&p->data[i]) > 1;
     n.strided |= p->data[i].sizes.value[SIZE_S] > 1;
     n.dilated |= t->dilation > 1;
+    n.projected |= t->projected;
     n.side_by_side |= target_out_blocks(t) > 1;
     n.averaged |= target_in_blocks(t) > 1;
   }
@@ -135,9 +137,9 @@ static void print_docstring(struct buf *out, const struct pack *p, struct hash h
   buf_free(&text);
 }
 
-static void print_bindings(struct buf *out, const struct pack *p, bool dilated) {
+static void print_bindings(struct buf *out, const struct pack *p, const struct needs *needs) {
   buf_puts(out, p->count ? "    BINDINGS = (\n" : "    BINDINGS = ()\n");
-  for (int i = 0; i < p->count; i++) print_binding(out, p->kernel, dilated, &p->data[i]);
+  for (int i = 0; i < p->count; i++) print_binding(out, p->kernel, needs, &p->data[i]);
   if (p->count) buf_puts(out, "    )\n");
 }
 
@@ -170,6 +172,10 @@ static void print_weights(struct spelling *s) {
   buf_free(&lines);
 }
 
+static bool has_weights(const struct kernel *k, const struct needs *needs) {
+  return kernel_has_weights(k) || needs->projected;
+}
+
 static void print_init(struct spelling *s, const struct needs *needs) {
   struct buf *out = s->out;
   char name[8];
@@ -178,10 +184,17 @@ static void print_init(struct spelling *s, const struct needs *needs) {
            "        super().__init__()\n"
            "        b = self.binding(c, h, w, target)\n"
            "        self.target = b[\"name\"]\n"
-           "        self.cin, self.cout, self.stride = b[\"cin\"], b[\"cout\"], b[\"stride\"]\n"
-           "        self.c = math.gcd(self.cin, self.cout)\n"
-           "        self.blocks = self.cin // self.c  # of inputs, each for copies of its own\n"
-           "        self.copies = self.blocks * (self.cout // self.c)\n");
+           "        self.cin, self.cout, self.stride = b[\"cin\"], b[\"cout\"], b[\"stride\"]\n");
+  if (needs->projected)
+    buf_puts(out,
+             "        seen = self.cout if b[\"projected\"] else self.cin  # channels\n"
+             "        self.c = math.gcd(seen, self.cout)\n"
+             "        self.blocks = seen // self.c  # of inputs, each for copies of its own\n");
+  else
+    buf_puts(out,
+             "        self.c = math.gcd(self.cin, self.cout)\n"
+             "        self.blocks = self.cin // self.c  # of inputs, each for copies of its own\n");
+  buf_puts(out, "        self.copies = self.blocks * (self.cout // self.c)\n");
   if (needs->dilated) buf_puts(out, "        self.dilation = b[\"dilation\"]\n");
   if (needs->fixed_hw && needs->strided)
     buf_puts(out, "        self.h, self.w = b[\"h\"], b[\"w\"]\n");
@@ -194,8 +207,13 @@ static void print_init(struct spelling *s, const struct needs *needs) {
     attribute(i, name);
     buf_printf(out, "        self.%s = b[\"%s\"]\n", name, name);
   }
+  if (needs->projected)
+    buf_puts(out,
+             "        self.projection = None\n"
+             "        if b[\"projected\"]:\n"
+             "            self.projection = nn.Parameter(torch.empty(1, self.cout, self.cin))\n");
   print_weights(s);
-  if (kernel_has_weights(s->k)) buf_puts(out, "        self.reset_parameters()\n");
+  if (has_weights(s->k, needs)) buf_puts(out, "        self.reset_parameters()\n");
 }
 
 /* Bindings that differ only in name, or in h and w where no weight knows them, are one choice. */
@@ -231,12 +249,17 @@ static void print_norm_reset(struct buf *out) {
            "                norm.reset_parameters()\n");
 }
 
-static void print_reset(struct spelling *s, const double *gains) {
+static void print_reset(struct spelling *s, const struct needs *needs, const double *gains) {
   struct buf *out = s->out;
-  if (!kernel_has_weights(s->k)) return;
+  if (!has_weights(s->k, needs)) return;
   buf_puts(out,
            "\n    def reset_parameters(self, generator=None):\n"
            "        \"\"\"Draw all weights anew: normal, std = gain / sqrt(fan_in).\"\"\"\n");
+  if (needs->projected)
+    buf_puts(out,
+             "        if self.projection is not None:\n"
+             "            std = 1 / math.sqrt(self.cin)\n"
+             "            nn.init.normal_(self.projection, std=std, generator=generator)\n");
   for (int i = 0; i < s->k->count; i++) {
     int w = s->weight[i];
     if (w < 0) continue;
@@ -338,7 +361,18 @@ static void print_check(struct buf *out, const struct needs *needs) {
              needs->strided ? "" : " (after the stride)");
 }
 
-static void print_forward(struct buf *out, const struct needs *needs) {
+/* The unfused way is a matrix product, as for every fc. */
+static void print_projection(struct buf *out, bool patterns) {
+  buf_puts(out, "        if self.projection is not None:\n");
+  if (patterns)
+    buf_puts(out, "            x = F.conv2d(x, self.projection[0, :, :, None, None])\n");
+  else
+    buf_puts(out,
+             "            size = x.shape[2:]\n"
+             "            x = torch.matmul(self.projection[0], x.flatten(2)).unflatten(2, size)\n");
+}
+
+static void print_forward(struct buf *out, const struct needs *needs, bool patterns) {
   print_check(out, needs);
   buf_puts(out,
            "\n    def forward(self, x):\n"
@@ -351,6 +385,7 @@ static void print_forward(struct buf *out, const struct needs *needs) {
              "        if self.stride > 1:\n"
              "            x = F.avg_pool2d(x, self.stride, ceil_mode=True,"
              " count_include_pad=False)\n");
+  if (needs->projected) print_projection(out, patterns);
   if (needs->averaged)
     buf_puts(out,
              "        n = self.blocks\n"
@@ -421,14 +456,14 @@ static void print_class(struct buf *out, const struct pack *p, const struct pack
   const char *name = class_name(&s, id);
   buf_printf(out, "\n\nclass %s(nn.Module):\n", name);
   print_docstring(out, p, id->hash);
-  print_bindings(out, p, needs.dilated);
+  print_bindings(out, p, &needs);
   print_init(&s, &needs);
   print_choice(out, &needs);
-  print_reset(&s, gains);
+  print_reset(&s, &needs, gains);
   print_fold(&s);
   print_apply(out, p->kernel);
   print_repr(out, p->kernel);
-  print_forward(out, &needs);
+  print_forward(out, &needs, patterns);
   print_template(&s, &plan);
   for (int i = 0; i < p->count; i++)
     buf_printf(table, "    \"%s\": %s,\n", p->data[i].target.name, name);

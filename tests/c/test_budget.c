@@ -564,6 +564,8 @@ static void make_trial(struct trial *t, uint64_t index) {
     snprintf(a.name, sizeof a.name, "t%d", i);
     a.cin = widens ? c : wide;
     a.cout = widens ? wide : c;
+    a.projected = !random_below(&r, 4);
+    if (a.projected) a.cin = channels[random_below(&r, 6)];
     a.kh = 1 + 2 * (int64_t)random_below(&r, 3);
     a.kw = 1 + 2 * (int64_t)random_below(&r, 3);
     a.h = 1 + random_below(&r, 5);

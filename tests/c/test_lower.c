@@ -233,6 +233,23 @@ static void pairs_of_blocks(void **state) {
   run_free(&r);
 }
 
+/* A projected target: of the input, pooled by the stride, weighted sums over all channels. */
+static void projected(void **state) {
+  struct run r = run_of("b = fc a to=C\nout b", "Cin=3,Cout=4,H=2,W=4,stride=2,projected=1");
+  const double *x = r.inputs[0], *projection = r.inputs[1], *w = r.inputs[2];
+  CHECK_INT(r.count, 4 * 2, "outputs");
+  for (int i = 0; i < r.count; i++) {
+    double sum = 0;
+    for (int c = 0; c < 4; c++)
+      for (int k = 0; k < 3; k++)
+        for (int at = 0; at < 4; at++)
+          sum += w[i / 2 * 4 + c] * projection[c * 3 + k] *
+                 x[k * 8 + at / 2 * 4 + i % 2 * 2 + at % 2] / 4;
+    CHECK_NEAR(r.y[i], sum, 1e-12, "projected");
+  }
+  run_free(&r);
+}
+
 /* Windows of a dilated target reach twice as far, and three times that with a dilation of their own;
  * an even window is the next smaller odd one. */
 static void dilated_and_even(void **state) {
@@ -371,6 +388,6 @@ static void gains_tame(void **state) {
 
 CHECK_MAIN(cmocka_unit_test(means_what_the_definition_says), cmocka_unit_test(pools_and_copies),
            cmocka_unit_test(averages_groups), cmocka_unit_test(pairs_of_blocks),
-           cmocka_unit_test(dilated_and_even), cmocka_unit_test(computes_functions),
-           cmocka_unit_test(adds_biases_inside), cmocka_unit_test(survives_names),
-           cmocka_unit_test(gains_tame))
+           cmocka_unit_test(projected), cmocka_unit_test(dilated_and_even),
+           cmocka_unit_test(computes_functions), cmocka_unit_test(adds_biases_inside),
+           cmocka_unit_test(survives_names), cmocka_unit_test(gains_tame))

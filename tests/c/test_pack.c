@@ -106,11 +106,10 @@ static const struct {
     {identity, "bind g C=64 H=8 W=8 H=8", "line 5, column 21: H stands twice"},
     {identity, "bind g C=64 H=8 W=8 D=8",
      "line 5, column 21: unknown size 'D', known are C, Cin, Cout, H, W, K, KH, KW, stride, "
-     "groups, dilation, G, "
-     "x0..x15"},
+     "groups, dilation, projected, G, x0..x15"},
     {identity, "bind g C=64 H=8 W=8 name=h",
      "line 5, column 21: unknown size 'name', known are C, Cin, Cout, H, W, K, KH, KW, stride, "
-     "groups, dilation, G, x0..x15"},
+     "groups, dilation, projected, G, x0..x15"},
     {identity, "bind g C=64 H=8 W 8",
      "line 5, column 19: expected '=' after the name of a size, found '8'"},
     {identity, "bind g C=64 H=8, W=8",
@@ -120,6 +119,13 @@ static const struct {
     {identity, "bind g C=64 K=2 H=8 W=8", "bind g Cin=64 Cout=64 KH=2 KW=2 H=8 W=8 stride=1\n"},
     {identity, "bind g Cin=64 Cout=65 H=8 W=8 dilation=2 groups=1",
      "bind g Cin=64 Cout=65 KH=3 KW=3 H=8 W=8 stride=1 dilation=2\n"},
+    {identity, "bind g Cin=64 Cout=65 H=8 W=8 projected=1",
+     "bind g Cin=64 Cout=65 KH=3 KW=3 H=8 W=8 stride=1 projected=1   # projection [1, 65, 64]\n"},
+    {identity, "bind g Cin=64 Cout=65 H=8 W=8 projected=2",
+     "line 5, column 1: target 'g': projected 2 is neither 0 nor 1"},
+    {identity, "bind g Cin=16777216 Cout=16777215 H=1 W=1 K=1 projected=1",
+     "line 5, column 1: target 'g': its projection has 281474959933440 weights, over the limit of "
+     "1099511627776"},
     {identity, "bind g C=64 H=8 W=8 x0=4",
      "line 5, column 1: target 'g': kernel 'identity' has no x0, leave it out"},
     {identity, "bind g C=64 H=8 W=8\nbind g C=64 H=4 W=4",
@@ -202,7 +208,7 @@ static const struct {
      "'norm'"},
     {chain, BIND " norm=batch",
      "line 8, column 20: unknown size 'norm', known are C, Cin, Cout, H, W, K, KH, KW, stride, "
-     "groups, dilation, G, x0..x15"},
+     "groups, dilation, projected, G, x0..x15"},
     {chain, "norm batch",
      "line 8, column 1: 'norm' stands above bind lines, a kernel without sizes has none"},
 };
@@ -561,7 +567,7 @@ static const struct {
     {"C=64,H=56.5,W=56", "line 1, column 8: expected a whole number, found '56.5'"},
     {"C=64,H=56,W=56,x16=4",
      "line 1, column 16: unknown size 'x16', known are C, Cin, Cout, H, W, K, KH, "
-     "KW, stride, groups, dilation, G, x0..x15"},
+     "KW, stride, groups, dilation, projected, G, x0..x15"},
     {"C=64,H=56,W=56,G=4,x0=48,groups=5", "target 't0': groups 5 must divide C_in and C_out"},
     {"C=64,H=56,W=56,norm=layer", "line 1, column 21: expected 'batch' or 'none', found 'layer'"},
     {"C=64,norm batch", "line 1, column 11: expected '=' after 'norm', found 'batch'"},

@@ -56,9 +56,14 @@ static const struct {
     {"a", "line 1, column 2: expected C_in, found the end of the text"},
     {"a,64,,56,56,3", "line 1, column 6: expected C_out, found ','"},
     {"a,64,64,56,56,3,", "line 1, column 17: expected stride, found the end of the text"},
-    {"a 64 64 56 56 3 1 1 1 1",
-     "line 1, column 23: expected the end of the line after 'name C_in C_out "
-     "H W kernel stride groups dilation', found '1'"},
+    {"a 64 64 56 56 3 1 1 1 1 1",
+     "line 1, column 25: expected the end of the line after 'name C_in C_out "
+     "H W kernel stride groups dilation projected', found '1'"},
+    {"a 64 96 56 56 3 1 1 1 1", "a 64 96 56 56 3 1 1 1 1\n"},
+    {"a 64 96 56 56 3 1 1 2 1", "a 64 96 56 56 3 1 1 2 1\n"},
+    {"a 64 96 56 56 3 1 1 2 0", "a 64 96 56 56 3 1 1 2\n"},
+    {"a 64 96 56 56 3 1 1 1 2", "line 1, column 23: projected '2' is neither 0 nor 1"},
+    {"a 64 96 56 56 3 1 1 1 no", "line 1, column 23: projected 'no' is neither 0 nor 1"},
     {",a 64 64 56 56 3", "line 1, column 1: expected the name of a layer, found ','"},
     {"64,56", "line 1, column 6: expected W, found the end of the text"},
     {"64", "line 1, column 3: expected H, found the end of the text"},
@@ -203,7 +208,7 @@ static const struct {
 } sizes[] = {
     {"a 64 128 56 57 3x5 2", 64, 28, 29, 2}, {"a 128 32 7 1 3x5 4", 32, 2, 1, 4},
     {"a 32 32 7 9 3x5", 32, 7, 9, 1},        {"a 32 48 7 9 3x5", 16, 7, 9, 6},
-    {"a 30 42 8 9 4x6 2", 6, 4, 5, 35},
+    {"a 30 42 8 9 4x6 2", 6, 4, 5, 35},      {"a 30 42 8 9 3x5 2 1 1 1", 42, 4, 5, 1},
 };
 
 static void sizes_inside_the_kernel(void **state) {

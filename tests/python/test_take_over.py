@@ -10,7 +10,7 @@ from canvas import _core  # noqa: E402
 from canvas.fitting import take_over  # noqa: E402
 from canvas.fitting.item_table import fit_operator  # noqa: E402
 from canvas.fitting.menu import CONTROLS, Operator, sizes_of  # noqa: E402
-from canvas.fitting.take_over import linear_weights, start_from  # noqa: E402
+from canvas.fitting.take_over import PROJECTION, linear_weights, start_from  # noqa: E402
 from canvas.nn.layer_target import Target  # noqa: E402
 from canvas.training.layer_data import LayerData  # noqa: E402
 from canvas.training.layer_fit import compare  # noqa: E402
@@ -195,6 +195,32 @@ def test_white_noise_gives_the_singular_value_decomposition():
 def test_linear_weights(lines, weights):
     sized = sizes_of(operator(lines, fixed=True), Target("t", 8, 8, 6, 6))
     assert linear_weights(made(sized[0])) == weights
+
+
+@pytest.mark.parametrize(
+    ("lines", "weights"),
+    [
+        ("b = unfold a over=H,W k=K\nc = fc b to=C\nout c\n", [PROJECTION, 0]),
+        ("b = unfold a over=H,W k=K\nc = relu b\nd = fc c to=C\nout d\n", [0]),
+        ("b = fc a to=C\nc = mul a b\nd = fc c to=C\nout d\n", [0, 1]),
+        ("out a\n", [PROJECTION]),
+    ],
+)
+def test_projections_are_weights_like_others(lines, weights):
+    """The start comes nearer to the layer with them than without."""
+    target = Target("t", 12, 8, 8, 8, projected=1)
+    sized = sizes_of(operator(lines, fixed=True), target)[0]
+    module = made(sized)
+    assert linear_weights(module) == weights
+    if weights[0] == PROJECTION:
+        data = recorded(conv(12, 8), 12)
+        before = module.projection.detach().clone()
+        least = started(sized, data)[1]
+        assert start_from(module, data, 1) and not torch.equal(module.projection, before)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(take_over, "linear_weights", lambda module: weights[1:])
+            other = started(sized, data)[1] if weights[1:] else error(made(sized), data)
+        assert least < 0.97 * other
 
 
 def test_activations_keep_the_weights_before_them():

@@ -148,6 +148,8 @@ BINDINGS = {
     "averaged": "Cin=24,Cout=8,H=5,W=4,KH=1,KW=3",
     "strided": "Cin=8,Cout=16,H=7,W=9,stride=2,KH=5,KW=3",
     "strided_averaged": "Cin=16,Cout=8,H=8,W=7,stride=3",
+    "projected": "Cin=5,Cout=8,H=5,W=4,K=5,projected=1",
+    "strided_projected": "Cin=12,Cout=8,H=8,W=7,stride=3,projected=1",
 }
 
 
@@ -252,6 +254,7 @@ STRIDE_BINDINGS = {
     "plain": "C=8,H=5,W=6",
     "side_by_side": "Cin=8,Cout=16,H=6,W=4,stride=2,KH=5,KW=3",
     "averaged": "Cin=16,Cout=8,H=9,W=6,stride=3",
+    "projected": "Cin=6,Cout=8,H=6,W=4,stride=2,projected=1",
 }
 
 

@@ -46,6 +46,7 @@ LEAST = 4  # images for them
 SWEEPS = 2  # over all weights; the last weight is solved once more
 ITERATIONS = 10  # of conjugate gradients for one weight, at most; GAIN ends most after 2 or 3
 GAIN = 0.01  # least share of the squared error that an iteration must remove for another to follow
+PROJECTION = -1  # the number of the weight that stands before all others
 RIDGE = 1e-4  # of the mean variance, added to the covariances
 
 
@@ -81,9 +82,11 @@ def _sample(data: LayerData, chance: torch.Generator) -> tuple[Tensor, Tensor]:
 
 def linear_weights(module: nn.Module) -> list[int]:
     """The numbers of the weights in which a kernel's output is affine while all others stand: each
-    primitive on the way is linear, and no product has the weight on both sides.
+    primitive on the way is linear, and no product has the weight on both sides.  PROJECTION: that
+    of a projected layer.
     """
     depends: dict[str, dict[int, bool]] = {}  # node -> the weights behind it: whether linearly
+    projected = getattr(module, "projection", None) is not None
     count = 0
     for words in nodes_of(module):
         if words[0] == "out":
@@ -99,6 +102,8 @@ def linear_weights(module: nn.Module) -> list[int]:
         if "owns weights" in facts:
             behind[count] = True
             count += 1
+        if primitive == "input" and projected:
+            behind[PROJECTION] = True
         depends[name] = behind
     return []
 
@@ -132,7 +137,7 @@ class _Problem:
     ) -> None:
         self.model = copy.deepcopy(module).train().requires_grad_(False)
         self.inputs, self.wanted, self.chance = inputs, standardised(outputs), chance
-        self.names = {i: f"w{i}" for i in linear}
+        self.names = {i: "projection" if i == PROJECTION else f"w{i}" for i in linear}
         self.norms = [f"norm{i}" for i in linear if hasattr(module, f"norm{i}")]
         for norms, moments in self._moments():
             for at, (variance, mean) in enumerate(moments):

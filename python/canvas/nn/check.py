@@ -80,23 +80,24 @@ def small_packs(pack: P) -> list[P]:
     """The kernel of a pack of one at one small binding for every kind of binding that it has."""
     kinds: dict[tuple[int, ...], dict[str, int]] = {}
     for b in pack.module.BINDINGS:
-        common = math.gcd(b["cin"], b["cout"])
-        several = b["cin"] > common, b["cout"] > common
-        blocks = (2 if several[0] else 1, 2 + several[0] if several[1] else 1)
-        sizes = (b["kh"], b["kw"], b["stride"], b.get("dilation", 1))
+        projected, common = b.get("projected", 0), math.gcd(b["cin"], b["cout"])
+        several = projected or b["cin"] > common, projected or b["cout"] > common
+        blocks = (2 if several[0] else 1, 2 + bool(several[0]) if several[1] else 1)
+        sizes = (b["kh"], b["kw"], b["stride"], b.get("dilation", 1), projected)
         kinds.setdefault((b.get("g", 1), *sizes, *blocks), b)
     return [_small_pack(pack, kind, b) for kind, b in kinds.items()]
 
 
 def _small_pack(pack: P, kind: tuple[int, ...], binding: dict[str, int]) -> P:
-    groups, kh, kw, stride, dilation, inputs, outputs = kind
-    largest, why = math.gcd(binding["cin"], binding["cout"]), ""
+    groups, kh, kw, stride, dilation, projected, inputs, outputs = kind
+    largest = binding["cout"] if projected else math.gcd(binding["cin"], binding["cout"])
+    why = ""
     heights = sorted({HEIGHT * stride - (stride > 1), HEIGHT * stride})
     grains = [m for m in (2, 3, 4, 6, 8, 12, 16, 24, 32) if groups * m < largest]
     for channels in [*(groups * m for m in grains if groups * m >= 4), largest]:
         cin, cout = channels * inputs, channels * outputs
         for height, budget in product(heights, ("macs=1x", "macs=30x", "macs=none")):
-            sizes = f"{height} {WIDTH * stride} {kh}x{kw} {stride} 1 {dilation}"
+            sizes = f"{height} {WIDTH * stride} {kh}x{kw} {stride} 1 {dilation} {projected}"
             target = f"small {cin} {cout} {sizes}"
             try:
                 options = f"G={groups} exempt=1 norm={pack.norm}"

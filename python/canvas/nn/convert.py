@@ -101,8 +101,9 @@ def convert(
     converted.  `linear`: linear layers are replaced, too; `depthwise`: depth-wise convolutions,
     too.  `unequal`: what becomes of layers where neither number of channels is a multiple of the
     other; "gcd": kernels with their greatest common divisor of channels, one for each pair of
-    blocks of inputs and outputs; "skip": they stay.  Until canvas.replace, a placeholder computes
-    the layer it replaces.
+    blocks of inputs and outputs; "project": kernels behind a learned 1x1 convolution to the
+    layer's output channels, which budgets count; "skip": they stay.  Until canvas.replace, a
+    placeholder computes the layer it replaces.
 
     Warns if less than half of the network's MACs are in the layers replaced.  Raises CanvasError
     for bad input, and if no layer can be replaced; the message names a policy that finds some.
@@ -139,7 +140,9 @@ def convert_layers(
     taken: set[str] = set()
     placed = {
         path: Placeholder.instead_of(
-            survey.layers[path], survey.target(path, plain_name(path, taken)), survey.view(path)
+            survey.layers[path],
+            survey.target(path, plain_name(path, taken), choice),
+            survey.view(path),
         )
         for path, reason in reasons.items()
         if not reason

@@ -48,6 +48,11 @@ class Geometry:
         """The dilation along the axes with windows."""
         return max((d for d, k in zip(self.dilation, self.size) if k > 1), default=1)
 
+    @property
+    def unequal(self) -> bool:
+        """Whether neither number of channels is a multiple of the other."""
+        return math.gcd(self.cin, self.cout) < min(self.cin, self.cout)
+
     def unsuitable(self, choice: LayerChoice) -> str:
         """Why no kernel can stand for it, "" if one can."""
         (kh, kw), (down, right) = self.size, self.dilation
@@ -59,7 +64,7 @@ class Geometry:
             return f"its dilations {down} and {right} differ"
         if self.down.stride != self.right.stride:
             return f"its strides {self.down.stride} and {self.right.stride} differ"
-        if common == min(self.cin, self.cout):
+        if not self.unequal or choice.unequal == "project":
             return ""
         if choice.unequal == "skip":
             return f"neither of its channels {self.cin} -> {self.cout} is a multiple of the other"

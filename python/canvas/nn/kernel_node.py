@@ -41,8 +41,10 @@ def binding(pack: KernelPack, target: str) -> dict[str, Any]:
 
 
 def weight_names(module: Any) -> list[str]:
-    """w0, b0, w1, ... as a lowered program has them: a bias where there is, or was, a norm."""
-    names: list[str] = []
+    """projection, w0, b0, w1, ... as a lowered program has them: a projection of some layers, a
+    bias where there is, or was, a norm.
+    """
+    names = ["projection"] * (getattr(module, "projection", None) is not None)
     turn = 0
     while hasattr(module, f"w{turn}"):
         names += [f"{letter}{turn}" for letter in "wb" if hasattr(module, f"{letter}{turn}")]

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 NAME_LIMIT = 120
+RARE = {"groups": 1, "dilation": 1, "projected": 0}  # sizes that lines have if they are others
 
 
 @dataclass(frozen=True)
 class Target:
     """A layer to replace: channels, height and width of its input, window, stride, groups,
-    dilation.
+    dilation; `projected`: 1 if a 1x1 projection to `cout` channels stands before the kernel.
     """
 
     name: str
@@ -25,12 +26,14 @@ class Target:
     stride: int = 1
     groups: int = 1
     dilation: int = 1
+    projected: int = 0
 
     def line(self) -> str:
         """The target as a line of a targets text."""
         sizes = f"{self.cin} {self.cout} {self.h} {self.w} {self.kh}x{self.kw} {self.stride}"
-        dilation = f" {self.dilation}" if self.dilation != 1 else ""
-        return f"{self.name} {sizes} {self.groups}{dilation}"
+        rare = f" {self.dilation}" if self.dilation != 1 or self.projected else ""
+        rare += " 1" if self.projected else ""
+        return f"{self.name} {sizes} {self.groups}{rare}"
 
     @classmethod
     def from_line(cls, line: str) -> Target:
@@ -51,7 +54,7 @@ class Target:
 
     def sizes(self) -> tuple[int, ...]:
         window = self.kh, self.kw, self.h, self.w, self.stride
-        return self.cin, self.cout, *window, self.groups, self.dilation
+        return self.cin, self.cout, *window, self.groups, self.dilation, self.projected
 
     def sizes_text(self) -> str:
         """Name and sizes as the bind and keep lines of a pack have them."""
@@ -59,8 +62,12 @@ class Target:
             f"{self.name} Cin={self.cin} Cout={self.cout} KH={self.kh} KW={self.kw} "
             f"H={self.h} W={self.w} stride={self.stride}"
         )
-        rare = {"groups": self.groups, "dilation": self.dilation}
-        return text + "".join(f" {key}={size}" for key, size in rare.items() if size != 1)
+        rare = (
+            f" {key}={getattr(self, key)}"
+            for key, usual in RARE.items()
+            if getattr(self, key) != usual
+        )
+        return text + "".join(rare)
 
 
 def screening_layer(targets: Sequence[Target]) -> Target:

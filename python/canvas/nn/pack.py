@@ -25,20 +25,21 @@ from typing import TYPE_CHECKING, Any
 from .. import _core
 from ..arguments import PATH, checked, shown
 from ..errors import CanvasError
+from .layer_target import RARE, Target
 
 if TYPE_CHECKING:
     from .compiled import Compiled
-    from .layer_target import Target
 
 TEXT_LIMIT = 16 << 20  # bytes, as in the core
 HEAD = "canvas 1\n"  # the first line of a pack's text
 # A line of a layer; a node may be called `bind` or `keep`, too.
 LAYER = {word: re.compile(rf"^{word} \S+ Cin=.*\n", re.M) for word in ("bind", "keep")}
-LAYER_KEYS = ("Cin", "Cout", "KH", "KW", "stride", "groups", "dilation")
+LAYER_KEYS = ("Cin", "Cout", "KH", "KW", "stride", *RARE)
 LAYER_SIZES = re.compile(
     r"^(?P<word>bind|keep) (?P<name>\S+) Cin=(?P<Cin>\d+) Cout=(?P<Cout>\d+) KH=(?P<KH>\d+) "
     r"KW=(?P<KW>\d+) H=(?P<H>\d+) W=(?P<W>\d+) stride=(?P<stride>\d+)"
-    r"(?: groups=(?P<groups>\d+))?(?: dilation=(?P<dilation>\d+))?(?P<rest>[^#\n]*).*$",
+    + "".join(rf"(?: {key}=(?P<{key}>\d+))?" for key in RARE)
+    + r"(?P<rest>[^#\n]*).*$",
     re.M,
 )
 GROUPS = re.compile(r" G=(\d+)")
@@ -141,7 +142,7 @@ class KernelPack:
             if target is None:
                 return found[0]
             new = f"{found['word']} {target.sizes_text()}"
-            same = all(int(found[key] or 1) == getattr(target, key.lower()) for key in LAYER_KEYS)
+            same = all(_size(found, key) == getattr(target, key.lower()) for key in LAYER_KEYS)
             if not same or f"{found[0]} ".startswith(f"{new} "):
                 return found[0]
             return f"{new}{found['rest']}"
@@ -241,11 +242,9 @@ class KernelPack:
     @property
     def layers(self) -> list[Target]:
         """The layers of the bind lines, with their sizes."""
-        from .layer_target import Target
-
         found = (line for line in LAYER_SIZES.finditer(self.text) if line["word"] == "bind")
-        keys = ("Cin", "Cout", "H", "W", "KH", "KW", "stride", "groups", "dilation")
-        return [Target(line["name"], *(int(line[key] or 1) for key in keys)) for line in found]
+        keys = ("Cin", "Cout", "H", "W", "KH", "KW", "stride", *RARE)
+        return [Target(line["name"], *(_size(line, key) for key in keys)) for line in found]
 
     @cached_property
     def kept(self) -> list[str]:
@@ -347,10 +346,15 @@ class KernelPack:
         return KernelPack, (self.text,)
 
 
+def _size(line: re.Match[str], key: str) -> int:
+    """One of the sizes of a layer's line."""
+    return int(line[key] or RARE[key])
+
+
 def _dense_macs(line: re.Match[str]) -> int:
     """Of the convolution of a layer's line."""
     cin, cout, kh, kw, h, w, stride, groups = (
-        int(line[key] or 1) for key in ("Cin", "Cout", "KH", "KW", "H", "W", "stride", "groups")
+        _size(line, key) for key in ("Cin", "Cout", "KH", "KW", "H", "W", "stride", "groups")
     )
     return cin // groups * cout * kh * kw * -(-h // stride) * -(-w // stride)
 

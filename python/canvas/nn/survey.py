@@ -138,10 +138,9 @@ class Survey:
         """Of what a kernel sees, the input pooled by the stride; targets that are named do not
         count.
         """
-        target = self.target(path, path)
-        if plain_name(path, set()) in self.named:
-            return False
-        return target.h <= target.stride and target.w <= target.stride
+        shape = self.geometries[path]
+        assert isinstance(shape, Geometry)
+        return plain_name(path, set()) not in self.named and max(self._image(path)) <= shape.stride
 
     def _not_of_the_pack(self, path: str) -> str:
         """A pack names all layers that it was made for, if it names some of this network."""
@@ -188,15 +187,18 @@ class Survey:
         pieces = max(1, self.shapes[path][0][0] // self.images) if last else 1
         return View(rank, last, pieces, shape.down, shape.right)
 
-    def target(self, path: str, name: str) -> Target:
-        """The layer at the largest of its inputs, as a kernel sees it."""
-        shape, view = self.geometries[path], self.view(path)
-        assert isinstance(shape, Geometry)
+    def _image(self, path: str) -> torch.Size:
+        """Height and width of the largest image that a kernel sees."""
         largest = max(self.shapes[path], key=math.prod)
-        seen = view.images(torch.empty(largest, device="meta"))
-        kh, kw = shape.size
-        h, w = seen.shape[2:]
-        more = shape.stride, shape.groups, shape.spread
+        return self.view(path).images(torch.empty(largest, device="meta")).shape[2:]
+
+    def target(self, path: str, name: str, choice: LayerChoice) -> Target:
+        """The layer at the largest of its inputs, as a kernel sees it."""
+        shape = self.geometries[path]
+        assert isinstance(shape, Geometry)
+        (h, w), (kh, kw) = self._image(path), shape.size
+        projected = int(shape.unequal and choice.unequal == "project")
+        more = shape.stride, shape.groups, shape.spread, projected
         return Target(name, shape.cin, shape.cout, h, w, kh, kw, *more)
 
     def macs(self, path: str) -> int:
