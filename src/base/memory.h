@@ -72,6 +72,15 @@ void arena_join(struct arena *to, struct arena *from); /* `to` owns all blocks; 
     (v)->data[(v)->count++] = (value);                                                        \
   } while (0)
 
+/* Makes room for `more` behind the last one, to be written there. */
+#define VEC_RESERVE(v, more)                                                                  \
+  do {                                                                                        \
+    while ((v)->capacity - (v)->count < (more)) {                                             \
+      (v)->data = mem_grow((v)->data, (size_t)vec_larger((v)->capacity) * sizeof *(v)->data); \
+      (v)->capacity = vec_larger((v)->capacity);                                              \
+    }                                                                                         \
+  } while (0)
+
 static inline int vec_larger(int capacity) {
   return capacity ? 2 * capacity : 8;
 }

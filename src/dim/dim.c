@@ -6,7 +6,8 @@
 
 #include "base/saturating.h"
 
-_Static_assert(sizeof(struct dim) == 8 + SIZES + 1, "dims are compared as bytes: no padding");
+_Static_assert(sizeof(struct dim) == 8 + DIM_POWERS, "dims are compared as bytes: no padding");
+_Static_assert(DIM_POWERS % 8 == 0, "whole vectors");
 
 static const struct dim poison = {.num = 0, .den = 1};
 
@@ -20,9 +21,11 @@ int64_t gcd64(int64_t a, int64_t b) {
 }
 
 static struct dim with_number(struct dim d, int64_t num, int64_t den) {
-  int64_t common = gcd64(num, den);
-  num /= common;
-  den /= common;
+  if (den != 1) {
+    int64_t common = gcd64(num, den);
+    num /= common;
+    den /= common;
+  }
   if (num > INT32_MAX || den > INT32_MAX) return poison;
   d.num = (int32_t)num;
   d.den = (int32_t)den;
@@ -30,24 +33,18 @@ static struct dim with_number(struct dim d, int64_t num, int64_t den) {
 }
 
 struct dim dim_number(int64_t n) {
-  struct dim d = {.num = 1, .den = 1};
-  if (n < 1) return poison;
-  return with_number(d, n, 1);
+  struct dim d = {.num = (int32_t)n, .den = 1};
+  return n < 1 || n > INT32_MAX ? poison : d;
 }
 
-struct dim dim_size(enum size s) {
-  struct dim d = {.num = 1, .den = 1};
-  d.power[s] = 1;
-  return d;
-}
-
-static struct dim combine(struct dim a, const struct dim *b, int sign) {
+static inline struct dim combine(struct dim a, const struct dim *b, int sign) {
+  int8_t beyond = 0;
   if (!a.num || !b->num) return poison;
-  for (int s = 0; s < SIZES; s++) {
-    int p = a.power[s] + sign * b->power[s];
-    if (p > POWER_MAX || p < -POWER_MAX) return poison;
-    a.power[s] = (int8_t)p;
+  for (int s = 0; s < DIM_POWERS; s++) { /* powers are small: no sum leaves an int8_t */
+    a.power[s] = (int8_t)(sign > 0 ? a.power[s] + b->power[s] : a.power[s] - b->power[s]);
+    beyond |= (int8_t)(POWER_MAX - a.power[s]) | (int8_t)(a.power[s] + POWER_MAX);
   }
+  if (beyond < 0) return poison;
   if (sign > 0) return with_number(a, (int64_t)a.num * b->num, (int64_t)a.den * b->den);
   return with_number(a, (int64_t)a.num * b->den, (int64_t)a.den * b->num);
 }
@@ -65,7 +62,7 @@ bool dim_equal(const struct dim *a, const struct dim *b) {
 }
 
 bool dim_is_one(const struct dim *d) {
-  static const struct dim one = {.num = 1, .den = 1};
+  struct dim one = dim_one();
   return dim_equal(d, &one);
 }
 
@@ -102,13 +99,15 @@ struct dim dim_substitute(struct dim d, int x, const struct dim *by) {
 
 bool dim_is_whole(const struct dim *d) {
   if (!d->num) return false;
-  bool variable = false, above = false;
-  for (int s = 0; s < SIZES; s++) {
-    if (s >= SIZE_X0 && d->power[s] < 0) return false;
-    if (s >= SIZE_X0 && d->power[s] > 0) variable = true;
-    if (d->power[s] > 0) above = true;
+  int8_t below = 0, variable = 0; /* the sign bit: whether any is */
+  for (int x = 0; x < VARIABLES; x++) {
+    below |= d->power[SIZE_X0 + x];
+    variable |= (int8_t)-d->power[SIZE_X0 + x];
   }
-  if (variable) return true;
+  if (below < 0) return false;
+  if (variable < 0) return true;
+  bool above = false;
+  for (int s = 0; s < SIZE_X0; s++) above |= d->power[s] > 0;
   for (int s = SIZE_C; s < SIZE_S; s++)
     if (d->power[s] < 0) return false;
   if (d->power[SIZE_C] + d->power[SIZE_G] < 0) return false;
@@ -116,24 +115,27 @@ bool dim_is_whole(const struct dim *d) {
   return d->den == 1 || above;
 }
 
+/* *n *= v, of the fraction *n / *m in lowest terms where v has common factors with *m. */
+static bool multiply(int64_t *n, int64_t *m, int64_t v) {
+  int64_t common = *m == 1 ? 1 : gcd64(v, *m);
+  if (common > 1) *m /= common, v /= common;
+  return checked_mul(n, v);
+}
+
 bool dim_ratio(const struct dim *d, const struct sizes *sizes, int64_t *num, int64_t *den) {
   int64_t n = d->num, m = d->den;
   if (!n) return false;
   for (int s = 0; s < SIZES; s++) {
+    int p = d->power[s];
+    if (!p) continue;
     int64_t v = sizes->value[s];
-    if (d->power[s] && v < 1) return false;
-    for (int p = d->power[s]; p > 0; p--) {
-      int64_t common = gcd64(v, m);
-      m /= common;
-      if (!checked_mul(&n, v / common)) return false;
-    }
-    for (int p = d->power[s]; p < 0; p++) {
-      int64_t common = gcd64(v, n);
-      n /= common;
-      if (!checked_mul(&m, v / common)) return false;
-    }
+    if (v < 1) return false;
+    for (; p > 0; p--)
+      if (!multiply(&n, &m, v)) return false;
+    for (; p < 0; p++)
+      if (!multiply(&m, &n, v)) return false;
   }
-  int64_t common = gcd64(n, m);
+  int64_t common = m == 1 ? 1 : gcd64(n, m);
   *num = n / common;
   *den = m / common;
   return true;
@@ -180,10 +182,10 @@ int dim_divisors(const struct dim *d, struct dim *out, int max) {
   struct prime prime[SIZES + 16];
   int primes_left = primes(d, prime), count = 1;
   if (primes_left < 0) return 0;
-  if (max > 0) out[0] = dim_number(1);
+  if (max > 0) out[0] = dim_one();
   for (int i = 0; i < primes_left; i++) {
     int before = count;
-    struct dim step = dim_number(1);
+    struct dim step = dim_one();
     for (int p = 1; p <= prime[i].power; p++) {
       step = dim_mul(step, prime[i].dim);
       for (int j = 0; j < before; j++, count++)

@@ -32,10 +32,12 @@ enum size {
   SIZES = SIZE_X0 + VARIABLES
 };
 
+enum { DIM_POWERS = SIZES + 1 }; /* a multiple of 8: loops over all of them are vectorized */
+
 struct dim {
   int32_t num, den;
-  int8_t power[SIZES];
-  int8_t pad[1]; /* always 0: dims are compared as bytes */
+  int8_t
+      power[DIM_POWERS]; /* the last one is of no size and always 0: dims are compared as bytes */
 };
 
 /* A value for every size; 0 where none is known. No dim holds the dilation of the target, which all
@@ -45,8 +47,15 @@ struct sizes {
   int64_t dilation;
 };
 
+static inline struct dim dim_one(void) {
+  return (struct dim){.num = 1, .den = 1};
+}
+static inline struct dim dim_size(enum size s) {
+  struct dim d = dim_one();
+  d.power[s] = 1;
+  return d;
+}
 struct dim dim_number(int64_t n); /* n >= 1 */
-struct dim dim_size(enum size s);
 struct dim dim_mul(struct dim a, struct dim b);
 struct dim dim_div(struct dim a, struct dim b);
 bool dim_equal(const struct dim *a, const struct dim *b);

@@ -40,10 +40,16 @@ bool shape_subsample(struct shape *s, enum role role, const struct dim *stride) 
   return true;
 }
 
+/* *product *= d; the first of *count factors needs no multiplication. */
+static void add_factor(struct dim *product, int *count, const struct dim *d) {
+  *product = (*count)++ ? dim_mul(*product, *d) : *d;
+}
+
 struct dim shape_product(const struct shape *s, unsigned roles) {
-  struct dim product = dim_number(1);
+  struct dim product = dim_one();
+  int count = 0;
   for (int i = 0; i < s->count; i++)
-    if (roles >> s->axis[i].role & 1) product = dim_mul(product, s->axis[i].dim);
+    if (roles >> s->axis[i].role & 1) add_factor(&product, &count, &s->axis[i].dim);
   return product;
 }
 
@@ -154,15 +160,17 @@ static bool common(const struct axis *a, const struct axis *b) {
 }
 
 struct match shape_match(const struct shape *l, const struct shape *r) {
-  struct match m = {.left = dim_number(1), .right = dim_number(1)};
+  struct match m = {.left = dim_one(), .right = dim_one()};
+  int lefts = 0, rights = 0;
   int shorter = l->count < r->count ? l->count : r->count;
   while (m.suffix < shorter &&
          common(&l->axis[l->count - 1 - m.suffix], &r->axis[r->count - 1 - m.suffix]))
     m.suffix++;
   while (m.prefix < shorter - m.suffix && common(&l->axis[m.prefix], &r->axis[m.prefix]))
     m.prefix++;
-  for (int i = m.prefix; i < l->count - m.suffix; i++) m.left = dim_mul(m.left, l->axis[i].dim);
-  for (int i = m.prefix; i < r->count - m.suffix; i++) m.right = dim_mul(m.right, r->axis[i].dim);
-  m.multiplier = dim_div(m.right, m.left);
+  for (int i = m.prefix; i < l->count - m.suffix; i++) add_factor(&m.left, &lefts, &l->axis[i].dim);
+  for (int i = m.prefix; i < r->count - m.suffix; i++)
+    add_factor(&m.right, &rights, &r->axis[i].dim);
+  m.multiplier = lefts ? dim_div(m.right, m.left) : m.right;
   return m;
 }

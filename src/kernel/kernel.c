@@ -170,18 +170,20 @@ canvas_status kernel_verify(canvas_context *ctx, const struct kernel *k) {
   return CANVAS_OK;
 }
 
-static bool visit_powers(void *data, int node, const struct dim *d) {
-  unsigned *sizes = data;
-  (void)node;
-  for (int s = 0; s < SIZES; s++)
-    if (d->power[s]) *sizes |= 1u << s;
-  return true;
+static void add_powers(int8_t seen[DIM_POWERS], const struct dim *d) {
+  for (int s = 0; s < DIM_POWERS; s++) seen[s] |= d->power[s];
 }
 
+/* Conditions are made of dims of shapes and attributes, which are all that is looked at. */
 static unsigned sizes_used(const struct kernel *k) {
+  int8_t seen[DIM_POWERS] = {0};
   unsigned sizes = 0;
-  kernel_each_dim(k, visit_powers, &sizes);
-  for (int i = 0; i < k->count; i++) visit_powers(&sizes, i, &k->nodes[i].attrs.dim);
+  for (int i = 0; i < k->count; i++) {
+    const struct node *n = &k->nodes[i];
+    for (int j = 0; j < n->shape.count; j++) add_powers(seen, &n->shape.axis[j].dim);
+    add_powers(seen, &n->attrs.dim);
+  }
+  for (int s = 0; s < SIZES; s++) sizes |= (unsigned)(seen[s] != 0) << s;
   return sizes;
 }
 

@@ -114,7 +114,7 @@ static bool is_same(struct rewrite *r, int node) {
 
 static bool becomes(struct rewrite *r, enum primitive op, int a, int b) {
   r->same = -1;
-  r->node = (struct node){.op = op, .in = {a, b}, .attrs.dim = dim_number(1)};
+  r->node = (struct node){.op = op, .in = {a, b}, .attrs.dim = dim_one()};
   return true;
 }
 
@@ -357,7 +357,7 @@ enum { ROLES_LEAD = 1 << ROLE_GROUP | 1 << ROLE_CHANNEL };
 
 static struct dim axis_dim(const struct shape *s, enum role role) {
   int i = shape_find(s, role);
-  return i < 0 ? dim_number(1) : s->axis[i].dim;
+  return i < 0 ? dim_one() : s->axis[i].dim;
 }
 
 static bool same_axis(const struct shape *a, const struct shape *b, enum role role) {
@@ -375,7 +375,7 @@ static bool same_tail(const struct shape *a, const struct shape *b) {
 }
 
 static struct dim run(const struct shape *s, int first, int count) {
-  struct dim product = dim_number(1);
+  struct dim product = dim_one();
   for (int i = first; i < first + count; i++) product = dim_mul(product, s->axis[i].dim);
   return product;
 }

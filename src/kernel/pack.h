@@ -73,12 +73,16 @@ void targets_free(struct targets *t);
 canvas_status target_name_parse(struct lexer *lx, char out[TARGET_NAME_SIZE]);
 /* Checks the sizes of one target: positive, within limits, groups dividing C_in and C_out. */
 canvas_status target_check(canvas_context *ctx, const struct target *t);
+/* Whether two targets differ at most in their names. */
+bool target_same(const struct target *a, const struct target *b);
 /* Cost of the replaced convolution: macs and params (no bias), activations, bytes. */
 struct cost target_cost(const struct target *t);
 /* Sizes of a kernel at this target, with G and x 0, and its number of copies. S is the stride if the
  * kernel uses S, else 1 and the input is pooled; k NULL: a kernel without S. */
 void target_sizes(const struct target *t, const struct kernel *k, struct sizes *sizes,
                   int64_t *copies);
+/* The same of a kernel that uses S, or does not. */
+void target_sizes_as(const struct target *t, bool strided, struct sizes *sizes, int64_t *copies);
 int64_t target_channels(const struct target *t);          /* C: gcd(C_in, C_out), projected C_out */
 int64_t target_in_blocks(const struct target *t);         /* C_in/C, projected 1 */
 int64_t target_out_blocks(const struct target *t);        /* C_out/C */

@@ -35,12 +35,6 @@ static struct assignments assignments_of(const struct pack *p) {
   return out;
 }
 
-static bool same_layer(const struct target *a, const struct target *b) {
-  return a->cin == b->cin && a->cout == b->cout && a->h == b->h && a->w == b->w && a->kh == b->kh &&
-         a->kw == b->kw && a->stride == b->stride && a->groups == b->groups &&
-         a->dilation == b->dilation && a->projected == b->projected;
-}
-
 /* Sizes NULL: they do not count. */
 static bool isomorphic(struct comparison *c, const struct kernel *a, const struct sizes *sizes_a,
                        const struct kernel *b, const struct sizes *sizes_b) {
@@ -59,7 +53,7 @@ static const char *difference_of(struct comparison *c, const struct assignment *
   c->decided = true;
   if (!a->kernel != !b->kernel) return "is kept in only one of them";
   if (a->kernel && !isomorphic(c, a->kernel, NULL, b->kernel, NULL)) return "has different kernels";
-  if (!same_layer(a->target, b->target)) return sizes;
+  if (!target_same(a->target, b->target)) return sizes;
   if (!a->kernel) return NULL;
   if (!isomorphic(c, a->kernel, &a->binding->sizes, b->kernel, &b->binding->sizes)) return sizes;
   return a->binding->norm == b->binding->norm ? NULL : "has a norm in only one of them";

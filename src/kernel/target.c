@@ -166,6 +166,12 @@ canvas_status target_check(canvas_context *ctx, const struct target *t) {
   return CANVAS_OK;
 }
 
+bool target_same(const struct target *a, const struct target *b) {
+  return a->cin == b->cin && a->cout == b->cout && a->h == b->h && a->w == b->w && a->kh == b->kh &&
+         a->kw == b->kw && a->stride == b->stride && a->groups == b->groups &&
+         a->dilation == b->dilation && a->projected == b->projected;
+}
+
 int64_t target_pixels(const struct target *t) {
   return ceil_div(t->h, t->stride) * ceil_div(t->w, t->stride);
 }
@@ -197,7 +203,11 @@ static int64_t odd(int64_t window) {
 
 void target_sizes(const struct target *t, const struct kernel *k, struct sizes *sizes,
                   int64_t *copies) {
-  int64_t inside = k && kernel_uses(k, SIZE_S) ? t->stride : 1, pooled = t->stride / inside;
+  target_sizes_as(t, k && kernel_uses(k, SIZE_S), sizes, copies);
+}
+
+void target_sizes_as(const struct target *t, bool strided, struct sizes *sizes, int64_t *copies) {
+  int64_t inside = strided ? t->stride : 1, pooled = t->stride / inside;
   *sizes = (struct sizes){.dilation = t->dilation};
   sizes->value[SIZE_C] = target_channels(t);
   sizes->value[SIZE_KH] = odd(t->kh);

@@ -51,7 +51,7 @@ static int choices(const struct kernel *k, int a, int b, struct candidate *out) 
   for (int i = 0; i < (ways < 0 ? 1 : ways); i++)
     for (enum primitive op = PRIMITIVE_ADD; op <= PRIMITIVE_MAX; op++) {
       if (equal && a > b && primitive_rows[op].facts & FACT_COMMUTES) continue;
-      out[count] = (struct candidate){.op = op, .in = {a, b}, .attrs.dim = dim_number(1), .x = x};
+      out[count] = (struct candidate){.op = op, .in = {a, b}, .attrs.dim = dim_one(), .x = x};
       if (ways > 0) out[count].by = by[i];
       count++;
     }
@@ -129,7 +129,7 @@ static void torch(struct spelling *s, int node) {
     return;
   }
   left = both = folded(right, &m);
-  left.axis[m.prefix].dim = dim_number(1);
+  left.axis[m.prefix].dim = dim_one();
   const char *a = spelling_reshaped(s, n->in[0], &left);
   const char *b = spelling_reshaped(s, n->in[1], &both);
   bool infix = n->op != PRIMITIVE_MIN && n->op != PRIMITIVE_MAX;

@@ -10,7 +10,7 @@
 
 static struct dim groups(const struct shape *a) {
   int g = shape_find(a, ROLE_GROUP);
-  return g < 0 ? dim_number(1) : a->axis[g].dim;
+  return g < 0 ? dim_one() : a->axis[g].dim;
 }
 
 static const char *shape(const struct kernel *k, const struct node *n, struct shape *out) {

@@ -32,7 +32,7 @@ static int choices(const struct kernel *k, int a, int b, struct candidate *out) 
     enum primitive first = constant ? PRIMITIVE_FOLD_MAX : PRIMITIVE_FOLD_MEAN;
     for (enum primitive op = first; op <= PRIMITIVE_FOLD_MAX; op++)
       out[count++] = (struct candidate){
-          .op = op, .in = {a, -1}, .attrs = {.dim = dim_number(1), .over = over}, .x = -1};
+          .op = op, .in = {a, -1}, .attrs = {.dim = dim_one(), .over = over}, .x = -1};
   }
   return count;
 }

@@ -26,7 +26,7 @@ static const char *shape(const struct kernel *k, const struct node *n, struct sh
 static int choices(const struct kernel *k, int a, int b, struct candidate *out) {
   (void)b;
   const struct shape *s = &k->nodes[a].shape;
-  struct dim one = dim_number(1);
+  struct dim one = dim_one();
   if (shape_find(s, ROLE_GROUP) >= 0 || shape_find(s, ROLE_CHANNEL) < 0) return 0;
   out[0] = (struct candidate){
       .op = PRIMITIVE_GROUP_BY, .in = {a, -1}, .attrs.dim = dim_size(SIZE_G), .x = -1};

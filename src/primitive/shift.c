@@ -27,7 +27,7 @@ static int choices(const struct kernel *k, int a, int b, struct candidate *out) 
         out[count++] = (struct candidate){
             .op = PRIMITIVE_SHIFT,
             .in = {a, -1},
-            .attrs = {.dim = dim_number(1), .over = overs[i], .amount = by, .zero_fill = zero},
+            .attrs = {.dim = dim_one(), .over = overs[i], .amount = by, .zero_fill = zero},
             .x = -1};
   }
   return count;

@@ -188,13 +188,13 @@ const char *spelling_slice(struct spelling *s, const char *i, const struct dim *
 /* The left middle must be a run of the right middle's last axes. */
 bool spelling_spread(const struct shape *left, const struct shape *right, struct shape *out) {
   struct match m = shape_match(left, right);
-  struct dim product = dim_number(1);
+  struct dim product = dim_one();
   int ones = right->count - m.suffix;
   while (ones > m.prefix && !dim_equal(&product, &m.left))
     product = dim_mul(product, right->axis[--ones].dim);
   if (!dim_equal(&product, &m.left)) return false;
   *out = *right;
-  while (--ones >= m.prefix) out->axis[ones].dim = dim_number(1);
+  while (--ones >= m.prefix) out->axis[ones].dim = dim_one();
   return true;
 }
 
@@ -202,7 +202,7 @@ bool spelling_spread(const struct shape *left, const struct shape *right, struct
 
 struct dim spelling_groups(const struct shape *a) {
   int g = shape_find(a, ROLE_GROUP);
-  return g < 0 ? dim_number(1) : a->axis[g].dim;
+  return g < 0 ? dim_one() : a->axis[g].dim;
 }
 
 struct dim spelling_contracted(const struct shape *a) {

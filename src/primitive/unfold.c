@@ -46,7 +46,7 @@ static int choices(const struct kernel *k, int a, int b, struct candidate *out) 
     if (!(overs[i] & ~roles) && !(windows[i] & roles))
       out[count++] = (struct candidate){.op = PRIMITIVE_UNFOLD,
                                         .in = {a, -1},
-                                        .attrs = {.dim = dim_number(1), .over = overs[i]},
+                                        .attrs = {.dim = dim_one(), .over = overs[i]},
                                         .x = -1};
   return count;
 }

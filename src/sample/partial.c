@@ -23,30 +23,26 @@ bool partial_width_allows(const struct partial *g, int a, int b, struct remainin
   return width <= g->max_width && width - 1 <= left.plain;
 }
 
-/* Whether a dim is whole at every target; a variable in the numerator can always make it so. */
-static bool whole_everywhere(const struct partial *g, const struct dim *d) {
-  if (!dim_is_whole(d)) return false;
-  if (dim_variable(d, NULL) != VARIABLES) return true;
-  for (int t = 0; t < g->target_count; t++) {
-    int64_t value;
-    if (!dim_value(d, &g->targets[t], &value)) return false;
-  }
-  return true;
+static const struct dim_fact *fact_of(const struct partial *g, const struct dim *d) {
+  return dim_facts_of(g->facts, d, g->targets, g->target_count);
 }
 
-/* A lower bound of the elements: variables count 1, quotients are kept exact as num/den. */
+/* Whether a dim is whole at every target; a variable in the numerator can always make it so. */
+static bool whole_everywhere(const struct partial *g, const struct dim *d) {
+  return fact_of(g, d)->whole;
+}
+
+/* A lower bound of the elements: variables count 1, quotients are as they are. */
 static bool fits_everywhere(const struct partial *g, const struct shape *s) {
-  for (int t = 0; t < g->target_count; t++) {
-    struct sizes sizes = g->targets[t];
-    double elements = 1;
-    for (int x = 0; x < VARIABLES; x++) sizes.value[SIZE_X0 + x] = 1;
-    for (int i = 0; i < s->count; i++) {
-      int64_t num, den;
-      if (!dim_ratio(&s->axis[i].dim, &sizes, &num, &den)) return false;
-      elements *= (double)num / (double)den;
-    }
-    if (elements > (double)g->elements_limit) return false;
+  double elements[TARGETS_MAX];
+  for (int t = 0; t < g->target_count; t++) elements[t] = 1;
+  for (int i = 0; i < s->count; i++) {
+    const double *ratio = fact_of(g, &s->axis[i].dim)->ratio;
+    if (!ratio) return false;
+    for (int t = 0; t < g->target_count; t++) elements[t] *= ratio[t];
   }
+  for (int t = 0; t < g->target_count; t++)
+    if (elements[t] > (double)g->elements_limit) return false;
   return true;
 }
 
@@ -107,7 +103,7 @@ static bool output_substitution(const struct shape *s, int *x, struct dim *by) {
   int variable = dim_variable(&channels, &several);
   if (several || variable < 0 || variable >= VARIABLES) return false;
   if (channels.power[SIZE_X0 + variable] != 1) return false;
-  struct dim one = dim_number(1), rest = dim_substitute(channels, variable, &one);
+  struct dim one = dim_one(), rest = dim_substitute(channels, variable, &one);
   *x = variable;
   *by = dim_div(c, rest);
   return dim_is_whole(by);
@@ -162,12 +158,13 @@ bool partial_try(struct partial *g, const struct candidate *c, struct remaining 
     kernel_substitute(k, c->x, &c->by);
   }
   struct node n = {.op = c->op, .in = {c->in[0], c->in[1]}, .attrs = c->attrs};
-  bool legal = !kernel_shape_of(k, &n, &n.shape) && shape_legal(g, &n.shape);
-  if (legal) {
+  bool legal = !kernel_shape_of(k, &n, &n.shape);
+  if (legal) { /* what needs no target comes first */
     k->nodes[k->count++] = n;
     note_facts(g, count);
-    legal = !rules_break_at(&g->rules, k, count) &&
-            (c->x < 0 ? whole_everywhere(g, &n.attrs.dim) : all_legal(g)) && finishable(g, left);
+    legal = finishable(g, left) && !rules_break_at(&g->rules, k, count) &&
+            shape_legal(g, &n.shape) &&
+            (c->x < 0 ? whole_everywhere(g, &n.attrs.dim) : all_legal(g));
     if (!legal) take_back(g, count);
   }
   if (!legal && c->x >= 0) memcpy(k->nodes, before, (size_t)count * sizeof *before);
@@ -175,9 +172,10 @@ bool partial_try(struct partial *g, const struct candidate *c, struct remaining 
 }
 
 /* Whether the kernel has a legal binding at one target, with tensors within the limit. */
-static bool bindable(const struct partial *g, const struct sizes *target) {
+static bool bindable(const struct partial *g, const struct kernel_dims *dims,
+                     const struct sizes *target) {
   struct sizes sizes = *target;
-  if (!free_sizes_least(g->k, &sizes)) return false;
+  if (!free_sizes_least(dims, &sizes)) return false;
   for (int i = 0; i < g->k->count; i++) {
     int64_t elements;
     if (!shape_elements(&g->k->nodes[i].shape, &sizes, &elements) || elements > g->elements_limit)
@@ -192,16 +190,18 @@ bool partial_output(struct partial *g) {
   int x, last = k->count - 1;
   if (g->width != 1 || !output_substitution(&k->nodes[last].shape, &x, &by)) return false;
   if (x >= 0) kernel_substitute(k, x, &by);
-  struct node out = {.op = PRIMITIVE_OUTPUT, .in = {last, -1}, .attrs.dim = dim_number(1)};
+  struct node out = {.op = PRIMITIVE_OUTPUT, .in = {last, -1}, .attrs.dim = dim_one()};
   if (kernel_shape_of(k, &out, &out.shape)) return false;
   k->nodes[k->count++] = out;
   return true;
 }
 
 bool partial_finish(struct partial *g) {
+  struct kernel_dims dims;
   int node;
   if (!partial_output(g) || kernel_recheck(g->k, &node)) return false;
+  kernel_dims_list(g->k, &dims);
   for (int t = 0; t < g->target_count; t++)
-    if (!bindable(g, &g->targets[t])) return false;
+    if (!bindable(g, &dims, &g->targets[t])) return false;
   return true;
 }

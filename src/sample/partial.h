@@ -7,10 +7,12 @@
 #ifndef CANVAS_SAMPLE_PARTIAL_H
 #define CANVAS_SAMPLE_PARTIAL_H
 
+#include "sample/dim_facts.h"
 #include "sample/sampler.h"
 
 struct partial {
   struct kernel *k;
+  struct dim_facts *facts;
   const struct sizes *targets; /* distinct; G set */
   int target_count;
   int64_t elements_limit;

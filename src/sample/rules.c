@@ -75,6 +75,10 @@ static int fc_before(const struct kernel *k, int node) {
   }
 }
 
+static int64_t times(const struct judged *j, int layer) {
+  return j->times ? j->times[layer] : 1;
+}
+
 /* What an fc contracts: in one group, and how many groups there are. */
 struct contraction {
   int64_t each, groups, to;
@@ -92,13 +96,14 @@ static bool contraction_of(const struct kernel *k, int node, const struct sizes 
 /* Two fc in a row are one fc: they are worth it where that one would have more weights, as in a
  * bottleneck or behind a depth-wise step. It is grouped where both are. */
 static void add_weights(const struct kernel *k, int first, int second, const struct sizes *sizes,
-                        int64_t *two, int64_t *one) {
+                        int64_t times, int64_t *two, int64_t *one) {
   struct contraction a, b;
   if (!contraction_of(k, first, sizes, &a) || !contraction_of(k, second, sizes, &b)) return;
   int64_t groups = a.groups < b.groups ? a.groups : b.groups;
-  *two = saturating_add(*two, saturating_mul(a.each, a.to));
-  *two = saturating_add(*two, saturating_mul(b.each, b.to));
-  *one = saturating_add(*one, saturating_mul(saturating_mul(a.each, a.groups / groups), b.to));
+  int64_t both = saturating_add(saturating_mul(a.each, a.to), saturating_mul(b.each, b.to));
+  int64_t whole = saturating_mul(saturating_mul(a.each, a.groups / groups), b.to);
+  *two = saturating_add(*two, saturating_mul(times, both));
+  *one = saturating_add(*one, saturating_mul(times, whole));
 }
 
 static bool fc_on_fc(const struct judged *j) {
@@ -106,7 +111,7 @@ static bool fc_on_fc(const struct judged *j) {
     int64_t two = 0, one = 0;
     int first = node_row(&j->k->nodes[i])->facts & FACT_WEIGHTS ? fc_before(j->k, i) : -1;
     for (int t = 0; first >= 0 && t < j->count; t++)
-      add_weights(j->k, first, i, &j->layers[t].sizes, &two, &one);
+      add_weights(j->k, first, i, &j->layers[t].sizes, times(j, t), &two, &one);
     if (one > 0 && two >= one) return true;
   }
   return false;
@@ -149,13 +154,15 @@ static int64_t dense_bytes(const struct target *t) {
 
 static bool moves_too_much(const struct judged *j) {
   int64_t moved = 0, dense = 0;
-  for (int t = 0; t < j->count; t++) {
+  for (int t = 0; t < j->count; t++)
+    dense = saturating_add(dense, saturating_mul(times(j, t), dense_bytes(&j->layers[t].target)));
+  int64_t most = saturating_mul(dense / 1000, j->rules->bytes) / 1000;
+  for (int t = 0; t < j->count && moved / 1000 <= most; t++) {
     struct cost c;
     if (!binding_cost(j->k, &j->layers[t], &c)) return true;
-    moved = saturating_add(moved, c.bytes);
-    dense = saturating_add(dense, dense_bytes(&j->layers[t].target));
+    moved = saturating_add(moved, saturating_mul(times(j, t), c.bytes));
   }
-  return moved / 1000 > saturating_mul(dense / 1000, j->rules->bytes) / 1000;
+  return moved / 1000 > most;
 }
 
 const struct rule_row rule_rows[RULE_COUNT] = {
@@ -178,28 +185,40 @@ const struct rule_row rule_rows[RULE_COUNT] = {
 
 unsigned rules_broken_at(const struct rules *rules, const struct kernel *k,
                          const struct binding *layers, int count) {
-  struct judged j = {k, layers, count, rules};
+  struct judged j = {k, layers, NULL, count, rules};
   unsigned broken = 0;
   for (int r = 0; r < RULE_COUNT; r++)
     if (rules->on >> r & 1 && rule_rows[r].broken(&j)) broken |= 1u << r;
   return broken;
 }
 
+static const char *first_broken(const struct judged *j) {
+  for (int r = 0; r < RULE_COUNT; r++)
+    if (j->rules->on >> r & 1 && rule_rows[r].broken(j)) return rule_rows[r].name;
+  return NULL;
+}
+
 const char *rules_broken(const struct rules *rules, const struct kernel *k,
-                         const struct targets *targets, int64_t g) {
+                         const struct targets *targets, const int64_t *times, int64_t g) {
   if (!rules->on) return NULL;
   struct binding *layers = mem_alloc((size_t)targets->count * sizeof *layers);
-  int count = 0;
+  int64_t *kept = mem_alloc((size_t)targets->count * sizeof *kept);
+  struct judged j = {k, layers, kept, 0, rules};
+  bool strided = kernel_uses(k, SIZE_S);
+  struct kernel_dims dims;
+  kernel_dims_list(k, &dims);
   for (int t = 0; t < targets->count; t++) {
-    struct binding *b = &layers[count];
+    struct binding *b = &layers[j.count];
     b->target = targets->data[t];
-    target_sizes(&b->target, k, &b->sizes, &b->copies);
+    target_sizes_as(&b->target, strided, &b->sizes, &b->copies);
     b->sizes.value[SIZE_G] = g;
-    count += free_sizes_usual(k, &b->sizes);
+    kept[j.count] = times ? times[t] : 1;
+    j.count += free_sizes_usual(&dims, &b->sizes);
   }
-  unsigned broken = rules_broken_at(rules, k, layers, count);
+  const char *name = first_broken(&j);
+  mem_free(kept);
   mem_free(layers);
-  return broken ? rule_rows[__builtin_ctz(broken)].name : NULL;
+  return name;
 }
 
 bool rules_break_at(const struct rules *rules, const struct kernel *k, int node) {

@@ -27,6 +27,7 @@ struct rules {
 struct judged {
   const struct kernel *k;
   const struct binding *layers;
+  const int64_t *times; /* how many equal layers each stands for; NULL: one */
   int count;
   const struct rules *rules;
 };
@@ -37,9 +38,9 @@ struct rule_row {
 extern const struct rule_row rule_rows[RULE_COUNT];
 
 /* The name of the first rule that a finished kernel breaks, or NULL. Its free sizes count as about
- * C/2 (free_sizes.h). */
+ * C/2 (free_sizes.h). times[i]: how many layers are as targets->data[i]; NULL: one. */
 const char *rules_broken(const struct rules *rules, const struct kernel *k,
-                         const struct targets *targets, int64_t g);
+                         const struct targets *targets, const int64_t *times, int64_t g);
 /* A bit for each rule that is broken at these layers: those of a pack, whose sizes are solved. */
 unsigned rules_broken_at(const struct rules *rules, const struct kernel *k,
                          const struct binding *layers, int count);

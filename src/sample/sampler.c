@@ -34,7 +34,10 @@ struct sampler {
   struct sample_options options;
   const struct sample_options *o; /* of the draw under way: `options`, or `unruled` */
   struct sample_options unruled;
-  struct targets layers; /* a copy: what rules judge */
+  struct targets layers; /* what rules judge: those that differ in more than names */
+  struct {
+    VEC(int64_t);
+  } times; /* how many layers are as each of them */
   uint64_t seed;
   struct distinct {
     VEC(struct sizes);
@@ -44,6 +47,7 @@ struct sampler {
   } groups; /* what G may be */
   struct families families;
   struct kernel *scratch;
+  struct dim_facts *facts;
   struct {
     VEC(struct candidate);
   } candidates;
@@ -78,30 +82,31 @@ canvas_status families_list(canvas_context *ctx, const struct row *rows, int cou
   return CANVAS_OK;
 }
 
-static void list_sizes(const struct targets *targets, const struct kernel *like,
-                       struct distinct *out) {
+static void list_sizes(const struct targets *targets, bool strided, struct distinct *out) {
   for (int i = 0; i < targets->count; i++) {
     struct sizes sizes;
     int64_t copies;
     bool known = false;
-    target_sizes(&targets->data[i], like, &sizes, &copies);
+    target_sizes_as(&targets->data[i], strided, &sizes, &copies);
     for (int j = 0; j < out->count; j++) known |= !memcmp(&out->data[j], &sizes, sizeof sizes);
     if (!known) VEC_PUSH(out, sizes);
   }
 }
 
-/* A kernel that uses S, for its sizes. */
-static void list_strided(const struct targets *targets, struct distinct *out) {
-  struct kernel *k = kernel_new("");
-  k->nodes[0].attrs.dim = dim_size(SIZE_S);
-  list_sizes(targets, k, out);
-  kernel_free(k);
+static void add_layer(struct sampler *s, const struct target *t) {
+  for (int i = 0; i < s->layers.count; i++)
+    if (target_same(&s->layers.data[i], t)) {
+      s->times.data[i]++;
+      return;
+    }
+  VEC_PUSH(&s->layers, *t);
+  VEC_PUSH(&s->times, 1);
 }
 
 static void list_targets(struct sampler *s, const struct targets *targets) {
-  for (int i = 0; i < targets->count; i++) VEC_PUSH(&s->layers, targets->data[i]);
-  list_sizes(targets, NULL, &s->targets);
-  list_strided(targets, &s->strided);
+  for (int i = 0; i < targets->count; i++) add_layer(s, &targets->data[i]);
+  list_sizes(targets, false, &s->targets);
+  list_sizes(targets, true, &s->strided);
 }
 
 static const struct distinct *sizes_of(const struct sampler *s, const struct kernel *k) {
@@ -164,6 +169,8 @@ canvas_status sampler_new(canvas_context *ctx, const struct targets *targets,
     return status;
   }
   s->scratch = kernel_new("");
+  s->facts =
+      dim_facts_new(s->targets.count > s->strided.count ? s->targets.count : s->strided.count);
   s->candidates.data = mem_alloc(CANDIDATES_MAX * sizeof *s->candidates.data); /* draws grow it */
   s->candidates.capacity = CANDIDATES_MAX;
   *out = s;
@@ -175,8 +182,10 @@ void sampler_free(struct sampler *s) {
   mem_free(s->targets.data);
   mem_free(s->strided.data);
   targets_free(&s->layers);
+  mem_free(s->times.data);
   mem_free(s->groups.data);
   mem_free(s->candidates.data);
+  dim_facts_free(s->facts);
   kernel_free(s->scratch);
   mem_free(s);
 }
@@ -212,11 +221,13 @@ struct neighbours sampler_images(const struct sampler *s, const struct kernel *k
 
 bool sampler_all_matter(const struct sampler *s, const struct kernel *k, int64_t g) {
   const struct distinct *all = sizes_of(s, k);
+  struct kernel_dims dims;
+  kernel_dims_list(k, &dims);
   for (int t = 0; t < all->count; t++) {
     struct sizes sizes = all->data[t];
     if (!idle_tested(k, &sizes)) continue;
     sizes.value[SIZE_G] = g;
-    if (!free_sizes_usual(k, &sizes) || idle_weight(k, &sizes) >= 0) return false;
+    if (!free_sizes_usual(&dims, &sizes) || idle_weight(k, &sizes) >= 0) return false;
   }
   return true;
 }
@@ -225,6 +236,7 @@ void sampler_partial(struct sampler *s, int64_t g, const struct kernel *like, st
   const struct distinct *sizes = sizes_of(s, like);
   for (int t = 0; t < sizes->count; t++) sizes->data[t].value[SIZE_G] = g;
   *out = (struct partial){.k = s->scratch,
+                          .facts = s->facts,
                           .targets = sizes->data,
                           .target_count = sizes->count,
                           .elements_limit = s->options.elements_limit,
@@ -235,9 +247,8 @@ void sampler_partial(struct sampler *s, int64_t g, const struct kernel *like, st
 }
 
 static void gather(struct sampler *s, int a, int b, const struct family *f) {
-  struct candidate found[CANDIDATES_MAX];
-  int count = f->choices(s->scratch, a, b, found);
-  for (int i = 0; i < count; i++) VEC_PUSH(&s->candidates, found[i]);
+  VEC_RESERVE(&s->candidates, CANDIDATES_MAX);
+  s->candidates.count += f->choices(s->scratch, a, b, s->candidates.data + s->candidates.count);
 }
 
 /* Every application of a type; pairs that would make the kernel too wide are not looked at. */
@@ -254,7 +265,7 @@ static void gather_all(struct sampler *s, const struct partial *g, const struct 
 
 /* Sorts of applications that are drawn less often: the share that is kept. */
 static int kept(const struct sample_options *o, const struct candidate *c) {
-  struct dim one = dim_number(1);
+  struct dim one = dim_one();
   const struct row *row = &primitive_rows[c->op];
   if (row->family == &family_map && !(row->facts & FACT_ACTIVATION))
     return o->often[OFTEN_OTHER_FUNCTIONS];
@@ -375,7 +386,7 @@ struct rules sampler_rules(const struct sampler *s, struct random *r) {
 
 const char *sampler_broken(const struct sampler *s, const struct rules *rules,
                            const struct kernel *k, int64_t g) {
-  return rules_broken(rules, k, &s->layers, g);
+  return rules_broken(rules, k, &s->layers, s->times.data, g);
 }
 
 static bool one_try(struct sampler *s, const struct rules *rules, struct random *r, int64_t *g) {
@@ -383,7 +394,7 @@ static bool one_try(struct sampler *s, const struct rules *rules, struct random 
   *g = sampler_groups(s, r);
   sampler_partial(s, *g, NULL, &partial);
   partial.rules = *rules;
-  return grow(s, &partial, r) && !rules_broken(&partial.rules, s->scratch, &s->layers, *g) &&
+  return grow(s, &partial, r) && !sampler_broken(s, &partial.rules, s->scratch, *g) &&
          sampler_all_matter(s, s->scratch, *g);
 }
 

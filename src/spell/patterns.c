@@ -82,7 +82,7 @@ static const char *dilation_text(struct spelling *s, const struct walk *w) {
 }
 
 static struct dim window_dim(const struct shape *s, unsigned unfolded, enum role role) {
-  return unfolded >> role & 1 ? s->axis[shape_find(s, role)].dim : dim_number(1);
+  return unfolded >> role & 1 ? s->axis[shape_find(s, role)].dim : dim_one();
 }
 
 /* [channels, H, W]: every axis before the spatial ones flattened; false if there are more than the
@@ -169,7 +169,7 @@ static bool match_pointwise(const struct spelling *s, int node, int reads[2]) {
 static void spell_pointwise(struct spelling *s, int node, int source) {
   const struct node *n = &s->k->nodes[node];
   const struct shape *a = node_input(s->k, n, 0);
-  struct dim one = dim_number(1);
+  struct dim one = dim_one();
   struct shape flat;
   flat_shape(&s->k->nodes[source].shape, ROLES_SPATIAL, &flat);
   const char *x = spelling_reshaped(s, source, &flat);
@@ -295,7 +295,7 @@ static struct shape one_window(const struct shape *a, unsigned over, int *at) {
 static const char *slice_along(struct spelling *s, const char *i, const struct shape *source,
                                enum role axis, const struct walk *w) {
   bool unfolded = w->unfolded >> (axis == ROLE_H ? ROLE_KH : ROLE_KW) & 1;
-  struct dim stride = w->strided >> axis & 1 ? dim_size(SIZE_S) : dim_number(1);
+  struct dim stride = w->strided >> axis & 1 ? dim_size(SIZE_S) : dim_one();
   if (unfolded)
     return spelling_slice(s, i, &source->axis[shape_find(source, axis)].dim, &stride,
                           axis == ROLE_H ? w->dilation_h : w->dilation_w);

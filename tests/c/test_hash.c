@@ -156,7 +156,7 @@ static void list_families(const struct kernel *k, struct steps *out) {
 /* Every wiring of relu, add, sub (a - a too), shifts either way round with either fill, softmax with
  * and without scale, and fc to C, to every variable so far, its square, and a new variable. */
 static void list_wirings(const struct kernel *k, struct steps *out) {
-  struct dim one = dim_number(1), w = dim_size(SIZE_W);
+  struct dim one = dim_one(), w = dim_size(SIZE_W);
   unsigned used = kernel_variables(k);
   int fresh = 0;
   while (used >> fresh & 1) fresh++;
@@ -207,7 +207,7 @@ static bool can_end(const struct kernel *k, int left) {
 
 /* k itself with an output if it is complete, then all that is one step larger. */
 static void grow(struct entries *all, struct kernel *k, list_steps *list, int left) {
-  struct node out = {.op = PRIMITIVE_OUTPUT, .in = {k->count - 1, -1}, .attrs.dim = dim_number(1)};
+  struct node out = {.op = PRIMITIVE_OUTPUT, .in = {k->count - 1, -1}, .attrs.dim = dim_one()};
   struct steps steps = {0};
   if (!can_end(k, left)) return;
   if (can_end(k, 0) && kernel_add(&ctx, k, &out) == CANVAS_OK) {
@@ -520,16 +520,16 @@ static struct kernel *symmetric(struct random *r, int leaves) {
       add(k, PRIMITIVE_FC, 1 + i, -1, dim_size((enum size)(SIZE_X0 + other)));
       add(k, PRIMITIVE_FC, k->count - 1, -1, dim_size(SIZE_C));
     } else {
-      add(k, PRIMITIVE_MUL, 1 + i, 1 + other, dim_number(1));
+      add(k, PRIMITIVE_MUL, 1 + i, 1 + other, dim_one());
     }
     sum[i] = k->count - 1;
   }
   for (int left = leaves; left > 1; left = (left + 1) / 2)
     for (int i = 0; i < left; i += 2) {
-      if (i + 1 < left) add(k, PRIMITIVE_ADD, sum[i], sum[i + 1], dim_number(1));
+      if (i + 1 < left) add(k, PRIMITIVE_ADD, sum[i], sum[i + 1], dim_one());
       sum[i / 2] = i + 1 < left ? k->count - 1 : sum[i];
     }
-  add(k, PRIMITIVE_OUTPUT, k->count - 1, -1, dim_number(1));
+  add(k, PRIMITIVE_OUTPUT, k->count - 1, -1, dim_one());
   return k;
 }
 

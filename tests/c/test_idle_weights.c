@@ -109,12 +109,14 @@ static void check_solved(const struct kernel *k, int64_t g, const struct targets
 /* At the sizes that a draw is judged by. */
 static void check_drawn(const struct kernel *k, int64_t g, const struct targets *list,
                         const char *targets) {
+  struct kernel_dims dims;
+  kernel_dims_list(k, &dims);
   for (int i = 0; i < list->count; i++) {
     struct sizes sizes;
     int64_t copies;
     target_sizes(&list->data[i], k, &sizes, &copies);
     sizes.value[SIZE_G] = g;
-    CHECK(free_sizes_usual(k, &sizes), targets);
+    CHECK(free_sizes_usual(&dims, &sizes), targets);
     CHECK_INT(idle_weight(k, &sizes), -1, targets);
   }
   check_solved(k, g, list, targets);

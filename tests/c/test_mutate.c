@@ -100,7 +100,7 @@ static bool edited(const struct kernel *k, const struct kernel *other, enum edit
   struct families families;
   struct random random;
   struct draft d;
-  struct node end = {.op = PRIMITIVE_OUTPUT, .attrs.dim = dim_number(1)};
+  struct node end = {.op = PRIMITIVE_OUTPUT, .attrs.dim = dim_one()};
   CHECK_INT(families_list(&ctx, primitive_rows, PRIMITIVE_COUNT, &families), CANVAS_OK, "rows");
   random_open(&random, seed, RANDOM_TEST, 0);
   draft_open(&d, &families, &random);
@@ -218,7 +218,7 @@ static void look(const struct child *c, const struct parent *parents, int count,
   CHECK(hash_equal(h, kernel_hash(simple, NULL)), text);
   for (int i = 0; i < count; i++) CHECK(!hash_equal(h, kernel_hash(parents[i].kernel, NULL)), text);
   round_trip(c, text);
-  *broken += rules_broken(&o->rules, c->kernel, targets, c->g) != NULL;
+  *broken += rules_broken(&o->rules, c->kernel, targets, NULL, c->g) != NULL;
   bound_everywhere(c, targets, text);
   kernel_free(simple);
   free(text);

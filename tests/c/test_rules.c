@@ -39,7 +39,7 @@ static const char *broken(const char *options, const char *nodes, const char *ta
   struct sample_options o = options_of(options);
   struct targets t = targets_of(targets);
   struct kernel *k = kernel_of(nodes);
-  const char *name = rules_broken(&o.rules, k, &t, 4);
+  const char *name = rules_broken(&o.rules, k, &t, NULL, 4);
   kernel_free(k);
   targets_free(&t);
   return name;
@@ -169,7 +169,7 @@ static int type_of(const struct node *n) {
 }
 
 static void count_nodes(const struct kernel *k, struct tally *t) {
-  struct dim one = dim_number(1);
+  struct dim one = dim_one();
   bool bends = false;
   for (int i = 1; i < k->count - 1; i++) {
     const struct node *n = &k->nodes[i];
@@ -188,7 +188,7 @@ static void count_draw(const struct sample_options *o, const struct targets *tar
   t->free += is_free;
   for (int r = 0; r < RULE_COUNT; r++) {
     struct rules one = {1u << r, o->rules.bytes};
-    bool is_broken = rules_broken(&one, k, targets, g);
+    bool is_broken = rules_broken(&one, k, targets, NULL, g);
     t->rules[r] += is_broken;
     any |= is_broken && r != RULE_NONLINEAR;
   }

@@ -586,7 +586,7 @@ static void takes_the_stride(void **state) {
 
 static void says_that_there_is_no_room(void **state) {
   struct kernel *k = kernel_new("long"), *made;
-  struct node n = {.op = PRIMITIVE_RELU, .in = {0, -1}, .attrs.dim = dim_number(1)};
+  struct node n = {.op = PRIMITIVE_RELU, .in = {0, -1}, .attrs.dim = dim_one()};
   for (; k->count < KERNEL_NODES_MAX - 1; n.in[0]++)
     CHECK_INT(kernel_add(&ctx, k, &n), CANVAS_OK, ctx.message);
   n.op = PRIMITIVE_OUTPUT;

@@ -13,6 +13,7 @@ from torch import nn  # noqa: E402
 import canvas  # noqa: E402
 from canvas.fitting.teacher import Teacher  # noqa: E402
 from canvas.layer_choice import LayerChoice  # noqa: E402
+from canvas.nn.layer_target import Target  # noqa: E402
 from canvas.nn.layer_view import View, Window, arranged, padded, restored  # noqa: E402
 from canvas.nn.placeholder import Placeholder  # noqa: E402
 
@@ -184,6 +185,14 @@ def test_until_then_it_is_itself(layer):
     assert 0 < conversion.covered < 1 and len(target) in (8, 9, 10)
 
 
+@pytest.mark.parametrize("name", ["groups", "depth-wise, strided", "dilated", "unequal", "1-D"])
+def test_a_target_counts_what_the_layer_costs(name):
+    conversion = convert(network(KINDS[name]))
+    target = Target.from_line(conversion.targets)
+    assert target.macs == conversion.table[1].macs
+    assert target.params == sum(p.numel() for p in KINDS[name].parameters() if p.dim() > 1)
+
+
 @BY_KIND
 def test_its_native_code(layer):
     model, _, _ = replaced(layer)
@@ -331,9 +340,12 @@ class FirstAxis(nn.Module):
     def __init__(self, order):
         super().__init__()
         self.order, self.layer = order, nn.Linear(16, 16)
+        self.register_buffer("table", torch.ones(6, 16))
 
     def forward(self, x):
         _, c, _, w = x.shape
+        if self.order == "table":
+            return self.layer(self.table).mean(0) + x.mean((0, 2, 3))
         if self.order == "positions":
             return self.layer(x.flatten(2).permute(2, 0, 1)).mean(0)
         rows = x.permute(0, 2, 3, 1) if self.order == "examples" else x.permute(2, 0, 3, 1)
@@ -382,6 +394,7 @@ class Tied(nn.Module):
         (FirstAxis("examples"), "3.layer", ""),
         (FirstAxis("positions"), "3.layer", "the first axis of its input is not the examples"),
         (FirstAxis("rows"), "3.layer", "the first axis of its input is not the examples"),
+        (FirstAxis("table"), "3.layer", "the first axis of its input is not the examples"),
         (Called("by keyword"), "3.layer", ""),
         (Called("with more"), "3.layer", "it is called with more than its input"),
         (Dynamic(16, 16, 1), "3", "its type Dynamic has a weight that depends on its input"),
