@@ -17,6 +17,10 @@ API_STATUS(canvas_sampler_new,
   struct sampler *s;
   TRY(sample_options_parse(ctx, options, length, &parsed));
   TRY(sampler_new(ctx, &targets->list, &parsed, seed, &s));
+  if (sampler_check(ctx, s) != CANVAS_OK) {
+    sampler_free(s);
+    return CANVAS_BAD_INPUT;
+  }
   *out = (canvas_sampler *)s;
   return CANVAS_OK;
 }

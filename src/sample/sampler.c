@@ -22,7 +22,7 @@
 #include "sample/free_sizes.h"
 #include "sample/partial.h"
 
-enum { TRIES = 400, WEIGHTED_MAX = 8, WIDTH_MIN = 2, WIDTH_MAX = 8 };
+enum { TRIES = 400, WEIGHTED_MAX = 8, WIDTH_MIN = 2, WIDTH_MAX = 8, REACH_LEAST = 2 };
 
 static const struct family *const types[OFTEN_TYPES] = {
     [OFTEN_GROUPING] = &family_group,     [OFTEN_SHIFT] = &family_shift,
@@ -295,6 +295,38 @@ static int type_weight(const struct sample_options *o, const struct family *f) {
   for (int i = 0; i < OFTEN_TYPES; i++)
     if (types[i] == f) return o->often[i];
   return ALWAYS;
+}
+
+static bool family_sees(const struct family *f) {
+  bool sees = false;
+  for (const struct row *row = primitive_rows; row < primitive_rows + PRIMITIVE_COUNT; row++)
+    sees |= row->family == f && row->facts & FACT_SEES;
+  return sees;
+}
+
+canvas_status sampler_check(canvas_context *ctx, const struct sampler *s) {
+  const struct sample_options *o = &s->options;
+  struct neighbours images = sampler_images(s, NULL);
+  int any = 0, seeing = 0;
+  for (int i = 0; i < s->families.plain_count; i++) {
+    int weight = type_weight(o, s->families.plain[i]);
+    any += weight;
+    seeing += family_sees(s->families.plain[i]) ? weight : 0;
+  }
+  if (o->require_reach && o->most < REACH_LEAST)
+    return fail(
+        ctx, CANVAS_BAD_INPUT,
+        "primitives=%d..%d: a kernel that reaches has at least %d primitives, one that reads "
+        "neighbours and an fc; allow more, or give require=none",
+        o->least, o->most, REACH_LEAST);
+  if (o->often[OFTEN_FREE]) return CANVAS_OK; /* drawn with the weights of draws=paper */
+  if (!any) return fail(ctx, CANVAS_BAD_INPUT, "draws= gives all types of primitives the weight 0");
+  if (o->require_reach && (images.h || images.w) && !seeing)
+    return fail(
+        ctx, CANVAS_BAD_INPUT,
+        "draws= gives unfold and shift the weight 0, which alone read neighbours: give one of "
+        "them a weight, or require=none");
+  return CANVAS_OK;
 }
 
 /* An index below n by its weight; n where all weights are 0. */

@@ -61,6 +61,9 @@ canvas_status families_list(canvas_context *ctx, const struct row *rows, int cou
 
 struct sampler;
 
+/* CANVAS_BAD_INPUT, with the cause, if the options leave no kernel that could be drawn. Children may
+ * still be made. */
+canvas_status sampler_check(canvas_context *ctx, const struct sampler *s);
 /* Borrows nothing. CANVAS_BAD_INPUT if no kernel can be drawn for these targets at all. */
 canvas_status sampler_new(canvas_context *ctx, const struct targets *targets,
                           const struct sample_options *options, uint64_t seed,

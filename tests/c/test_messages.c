@@ -71,6 +71,44 @@ static void nothing_to_draw(void **state) {
   targets_free(&one);
 }
 
+/* Options that leave no kernel; with a share of free draws, or without reach, some do. */
+static void impossible_draws(void **state) {
+  static const struct {
+    const char *options, *targets, *why;
+  } rows[] = {
+      {"primitives=1", "8,4,4",
+       "primitives=1..1: a kernel that reaches has at least 2 primitives, one that reads "
+       "neighbours "
+       "and an fc; allow more, or give require=none"},
+      {"primitives=1..2", "8,4,4", ""},
+      {"primitives=1 require=none", "8,4,4", ""},
+      {"draws=rules unfold=0 shift=0 free=0", "8,4,4",
+       "draws= gives unfold and shift the weight 0, which alone read neighbours: give one of them "
+       "a "
+       "weight, or require=none"},
+      {"draws=rules unfold=0 shift=0 free=0", "8,1,1", ""},
+      {"draws=rules unfold=0 shift=0 free=0.1", "8,4,4", ""},
+      {"draws=paper unfold=0 shift=0 require=none", "8,4,4", ""},
+      {"draws=paper unfold=0", "8,4,4", ""},
+      {"draws=paper grouping=0 shift=0 unfold=0 elementwise=0 fold=0 softmax=0 broadcast=0 "
+       "require=none",
+       "8,4,4", "draws= gives all types of primitives the weight 0"},
+  };
+  CHECK_ROWS (rows, row) {
+    struct targets t = {0};
+    struct sample_options o;
+    struct sampler *s = NULL;
+    const char *text = row->options;
+    CHECK_INT(sample_options_parse(&ctx, text, strlen(text), &o), CANVAS_OK, ctx.message);
+    CHECK_INT(targets_parse(&ctx, row->targets, strlen(row->targets), &t), CANVAS_OK, text);
+    CHECK_INT(sampler_new(&ctx, &t, &o, 1, &s), CANVAS_OK, ctx.message);
+    CHECK_INT(sampler_check(&ctx, s), *row->why ? CANVAS_BAD_INPUT : CANVAS_OK, text);
+    if (*row->why) CHECK_TEXT(ctx.message, row->why, text);
+    sampler_free(s);
+    targets_free(&t);
+  }
+}
+
 static void structs_are_checked(void **state) {
   struct kernel *k = kernel_new("k");
   struct target t = {.name = "t", .cin = 4, .cout = 4, .h = 4, .w = 4, .kh = 3, .kw = 3};
@@ -184,5 +222,6 @@ static void built_wrongly(void **state) {
 
 CHECK_MAIN(cmocka_unit_test(packs_know_their_targets), cmocka_unit_test(costs_of_all_targets),
            cmocka_unit_test(long_texts), cmocka_unit_test(nothing_to_draw),
-           cmocka_unit_test(structs_are_checked), cmocka_unit_test(base_sizes_cost_too_much),
-           cmocka_unit_test(long_programs), cmocka_unit_test(built_wrongly))
+           cmocka_unit_test(impossible_draws), cmocka_unit_test(structs_are_checked),
+           cmocka_unit_test(base_sizes_cost_too_much), cmocka_unit_test(long_programs),
+           cmocka_unit_test(built_wrongly))
