@@ -1,6 +1,7 @@
 """The sampler: its speed, its use of budgets, and the scale of the outputs of drawn kernels.
 
     ./dev bench sampling [--count 2000] [--budget macs=0.5x,params=0.5x]
+    ./dev bench sampling --targets [--count 2000] [--label WORDS]
     ./dev bench sampling --scale [--seeds 1000] [--worst 20] [--plain-softmax]
 
 Targets are ResNet-18's at 224x224 (examples/targets/resnet18.txt). The speed is that of the
@@ -8,6 +9,9 @@ whole `canvas sample` process (drawing, hashing, printing), in processor seconds
 median and spread of five runs with different seeds. The published code draws 1.4 kernels a
 second at 5-25 primitives and 8.7 at 5-12 (four of these shapes), its predecessor with a budget
 6.6 at 3-12. Children (mutation, crossover) are made of solvable draws in this process.
+
+--targets: the speed of drawing, and of solving for the budget, for each file of examples/targets
+(of MobileNet-V2 a tenth of the kernels); WORDS stand before the names of the cases.
 
 --scale: for every seed s = 1, 2, ... the first kernel of `canvas sample --seed s` that fits the
 default budget, for ResNet-18's layers with H = W = 8. Its module starts with its own initial
@@ -58,9 +62,9 @@ def seconds_of(command: list[str]) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def speed(primitives: str, count: int) -> dict[str, float]:
+def speed(primitives: str, count: int, targets: Path = TARGETS) -> dict[str, float]:
     """Kernels per processor second; the start of the process is timed alone and taken off."""
-    command = [str(CANVAS), "sample", "--targets", str(TARGETS), "--primitives", primitives]
+    command = [str(CANVAS), "sample", "--targets", str(targets), "--primitives", primitives]
     rates = []
     for seed in range(1, RUNS + 1):
         start = seconds_of([*command, "--seed", str(seed), "--count", "1"])
@@ -68,6 +72,21 @@ def speed(primitives: str, count: int) -> dict[str, float]:
             count / (seconds_of([*command, "--seed", str(seed), "--count", str(count)]) - start)
         )
     return {"median": statistics.median(rates), "min": min(rates), "max": max(rates)}
+
+
+def solving(primitives: str, count: int, budget: str, targets: Path) -> float:
+    """Median microseconds of the processor to solve a draw for a budget, or to find that it does
+    not fit.
+    """
+    text = targets.read_text()
+    drawn = (_core.draw(text, 1, index, f"primitives={primitives}") for index in range(count))
+    times = []
+    for kernel in drawn:
+        if kernel:
+            start = time.process_time()
+            fits(text, kernel, budget)
+            times.append(time.process_time() - start)
+    return 1e6 * statistics.median(times)
 
 
 def usage(primitives: str, count: int, budget: str) -> dict[str, float]:
@@ -289,8 +308,23 @@ def show_speed(options: argparse.Namespace, recorder: harness.Recorder) -> None:
             print(f"  {name.replace('_', ' '):32} {value:,.3f}")
 
 
+def show_targets(options: argparse.Namespace, recorder: harness.Recorder) -> None:
+    for targets in sorted(TARGETS.parent.glob("*.txt")):
+        count = options.count // 10 if "mobilenet" in targets.stem else options.count
+        for primitives in ("3..12", "5..25"):
+            rate = speed(primitives, count, targets)
+            solved = solving(primitives, min(count, 200), options.budget, targets)
+            case = f"{options.label} {targets.stem}, {primitives} primitives".strip()
+            values = {"kernels": (rate["median"], "per s"), "solving": (solved, "us")}
+            recorder.add("targets", case, values, {"kernels": (rate["max"] - rate["min"]) / 2})
+            row = {"case": case, "kernels_per_second": rate, "solving_us": solved}
+            print(json.dumps(row) if options.json else row, flush=True)
+
+
 def main() -> None:
     parser = harness.parser(__doc__)
+    parser.add_argument("--targets", action="store_true", help="each file of targets")
+    parser.add_argument("--label", default="", metavar="WORDS")
     parser.add_argument("--count", type=int, default=2000)
     parser.add_argument("--budget", default="macs=0.5x,params=0.5x")
     parser.add_argument("--scale", action="store_true", help="the scale of outputs")
@@ -299,7 +333,8 @@ def main() -> None:
     parser.add_argument("--plain-softmax", action="store_true")
     options = parser.parse_args()
     recorder = harness.Recorder("sampling", options.record)
-    (show_scale if options.scale else show_speed)(options, recorder)
+    show = show_scale if options.scale else show_targets if options.targets else show_speed
+    show(options, recorder)
 
 
 if __name__ == "__main__":
