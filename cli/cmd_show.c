@@ -1,4 +1,5 @@
-/* canvas show: print a kernel or pack as canonical text, picture, graph or PyTorch code. */
+/* canvas show: print a kernel or pack as canonical text, picture, graph, PyTorch code or TVM's tensor
+ * expressions. */
 #include <stdio.h>
 #include <string.h>
 
@@ -32,6 +33,17 @@ static int show_text(struct arguments *a, canvas_pack *pack) {
   if (!shown) return EXIT_BAD;
   put_text(canvas_pack_print(shown));
   canvas_pack_free(made);
+  return EXIT_OK;
+}
+
+/* A function for each program; targets have functions of their own. */
+static int show_tvm(struct arguments *a, const struct program_item *item, void *data) {
+  struct show *s = data;
+  char *text;
+  canvas_status status = canvas_program_tvm(a->ctx, item->program, item->name, &text);
+  if (status != CANVAS_OK) return report_status(a, item->name, status);
+  if (s->shown++) putchar('\n');
+  put_text(text);
   return EXIT_OK;
 }
 
@@ -88,10 +100,17 @@ static int show(struct arguments *a, canvas_pack *pack, void *data) {
 
 static int run(struct arguments *a) {
   struct show s = {.as = option_text(a, "--as", option_given(a, "--svg") ? "svg" : "text")};
-  if (strcmp(s.as, "text") && strcmp(s.as, "dot") && strcmp(s.as, "svg") && strcmp(s.as, "torch"))
-    return report_error("--as takes text, svg, dot or torch, not '%.60s'", s.as);
+  bool tvm = !strcmp(s.as, "tvm");
+  if (strcmp(s.as, "text") && strcmp(s.as, "dot") && strcmp(s.as, "svg") && strcmp(s.as, "torch") &&
+      !tvm)
+    return report_error("--as takes text, svg, dot, torch or tvm, not '%.60s'", s.as);
   if (option_given(a, "--svg") && option_given(a, "--as"))
     return report_error("--svg means --as svg, give only one of them");
+  if (!tvm && (option_given(a, "--target") || option_given(a, "-N")))
+    return report_error("--target and -N go with --as tvm");
+  if (tvm && (option_given(a, "--stride") || option_given(a, "--literal")))
+    return report_error("--stride and --literal do not go with --as tvm");
+  if (tvm) return programs_each(a, a->operand[0], show_tvm, &s);
   int answer = file_each(a, a->operand[0], show, &s);
   if (s.picture && answer == EXIT_OK) fputs(s.picture, stdout);
   canvas_string_free(s.picture);
@@ -103,17 +122,22 @@ const struct command command_show = {
     .operands = "FILE",
     .least = 1,
     .most = 1,
-    .summary = "print kernels and packs as text, picture or PyTorch code",
-    .details = "PyTorch code needs sizes: the bind lines of a pack, or --at.\n",
+    .summary = "print kernels and packs as text, picture or code",
+    .details =
+        "PyTorch code and TVM's tensor expressions need sizes: the bind lines of a pack, or\n"
+        "--at. With --as tvm FILE may also hold a program or a network.\n",
     .example = "canvas sample --targets \"64,56,56\" | canvas show - --svg",
     .options =
-        {{"--as", "text|svg|dot|torch",
-          "canonical text (default), SVG picture, Graphviz graph or torch.nn.Module"},
+        {{"--as", "text|svg|dot|torch|tvm",
+          "canonical text (default), SVG picture, Graphviz graph, torch.nn.Module, or Python in "
+          "TVM's tensor expressions"},
          {"--svg", NULL, "the same as --as svg"},
          {"--at", "SIZES",
           "sizes of a kernel without bind lines, such as C=64,H=56,W=56,G=4,x0=64"},
          {"--stride", "MODE",
           "pool (default), window or output: where the kernel takes the stride of its layers"},
-         {"--literal", NULL, "with --as torch: one operator per primitive, no patterns"}},
+         {"--literal", NULL, "with --as torch: one operator per primitive, no patterns"},
+         {"--target", "NAME", "with --as tvm: only this target of a pack"},
+         {"-N", "BATCH", "with --as tvm: batch size (default 1)"}},
     .run = run,
 };

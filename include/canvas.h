@@ -309,6 +309,10 @@ canvas_status canvas_program_parse(canvas_context *ctx, const char *text, size_t
                                    canvas_program **out);
 void canvas_program_free(canvas_program *program);
 char *canvas_program_print(const canvas_program *program);
+/* Python that defines the program in TVM's tensor expressions (te), as a function `name` (NULL: the
+ * program's). CANVAS_BAD_INPUT for reductions whose bounds depend on data or on other axes. */
+canvas_status canvas_program_tvm(canvas_context *ctx, const canvas_program *program,
+                                 const char *name, char **out);
 
 /* bf16 is rounded to nearest even when it is stored; i32 is only for inputs that hold indices. */
 typedef enum canvas_dtype { CANVAS_F32, CANVAS_F64, CANVAS_BF16, CANVAS_I32 } canvas_dtype;

@@ -127,6 +127,13 @@ def torch_code(pack: str, patterns: bool = True) -> str:
     equal results.
     """
 
+def tvm_code(program: str, name: str = "") -> str:
+    """Python that defines a program in TVM's tensor expressions (te).
+
+    `name`: of its function, in place of the program's.  Raises Error for a reduction whose bounds
+    depend on data or on other axes.
+    """
+
 def dot(kernel: str, /) -> str:
     """A picture of a kernel in Graphviz's language."""
 

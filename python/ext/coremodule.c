@@ -591,6 +591,31 @@ static PyObject *core_torch_code(PyObject *module, PyObject *args, PyObject *key
   Py_END_ALLOW_THREADS return finish(module, status, ctx, out);
 }
 
+static canvas_status tvm(canvas_context *ctx, struct text in, const char *name, char **out) {
+  canvas_program *program;
+  canvas_status status = canvas_program_parse(ctx, in.bytes, in.length, &program);
+  if (status != CANVAS_OK) return status;
+  status = canvas_program_tvm(ctx, program, name, out);
+  canvas_program_free(program);
+  return status;
+}
+
+static PyObject *core_tvm_code(PyObject *module, PyObject *args, PyObject *keywords) {
+  static char *names[] = {"program", "name", NULL};
+  PyObject *program;
+  const char *name = "";
+  struct text in;
+  char *out = NULL;
+  canvas_status status;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "U|s", names, &program, &name) ||
+      !get_text(module, program, &in))
+    return NULL;
+  canvas_context *ctx = canvas_context_new();
+  if (!ctx) return PyErr_NoMemory(), NULL;
+  Py_BEGIN_ALLOW_THREADS status = tvm(ctx, in, name, &out);
+  Py_END_ALLOW_THREADS return finish(module, status, ctx, out);
+}
+
 static canvas_status lower(canvas_context *ctx, struct text in, int target, int64_t batch,
                            char **out) {
   canvas_pack *pack;

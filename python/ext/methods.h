@@ -44,6 +44,8 @@
   X(cost, core_cost, METH_O, "($module, pack, /)", "The cost of a pack as JSON.")                  \
   X(torch_code, core_torch_code, WITH_KEYWORDS, "($module, pack, patterns=True)",                  \
     "The source of a self-contained torch.nn.Module.")                                             \
+  X(tvm_code, core_tvm_code, WITH_KEYWORDS, "($module, program, name='')",                         \
+    "Python that defines a program in TVM's tensor expressions.")                                  \
   X(dot, core_dot, METH_O, "($module, kernel, /)",                                                 \
     "A picture of a kernel in Graphviz's language.")                                               \
   X(svg, core_svg, METH_O, "($module, pack, /)", "A picture of the kernels of a pack as SVG.")     \

@@ -2,6 +2,7 @@
 #include "api/api_call.h"
 #include "api/handle.h"
 #include "program/interpret.h"
+#include "spell/spell.h"
 
 _Static_assert((int)CANVAS_RANK_MAX == (int)PROGRAM_AXES, "canvas.h has room for all sizes");
 _Static_assert((int)CANVAS_I32 == (int)PROGRAM_I32, "canvas.h lists the data types in order");
@@ -25,6 +26,21 @@ API_VALUE(char *, canvas_program_print, (const canvas_program *program), (progra
   struct buf out = {0};
   program_print(program_of(program), &out);
   return buf_take(&out);
+}
+
+API_STATUS(canvas_program_tvm,
+           (canvas_context * ctx, const canvas_program *program, const char *name, char **out),
+           (ctx, program, name, out)) {
+  NEED(program);
+  NEED(out);
+  const struct program *p = program_of(program);
+  struct buf text = {0};
+  canvas_status status = spell_tvm(ctx, p, name && *name ? name : p->name, &text);
+  if (status == CANVAS_OK)
+    *out = buf_take(&text);
+  else
+    buf_free(&text);
+  return status;
 }
 
 int canvas_program_inputs(const canvas_program *program) {

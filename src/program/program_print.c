@@ -30,7 +30,7 @@ struct printer {
 };
 
 /* Prints the fewest digits that parse back to the same number. */
-static void number_text(double value, char text[32]) {
+void px_number_text(double value, char text[32]) {
   if (isinf(value)) {
     strcpy(text, value < 0 ? "-inf" : "inf");
   } else if (value == 0) {
@@ -51,7 +51,7 @@ static bool reads_as_real(const char *text) {
 
 static void print_number(struct printer *w, double value) {
   char text[32];
-  number_text(value, text);
+  px_number_text(value, text);
   buf_puts(w->buf, text);
   if (w->point && !reads_as_real(text)) buf_puts(w->buf, ".0");
 }
@@ -77,7 +77,7 @@ static bool shows_value(const struct program *p, int expr) {
   const struct px_node *n = &p->nodes.data[expr];
   char text[32];
   if (n->op == PX_NUMBER) {
-    number_text(n->number, text);
+    px_number_text(n->number, text);
     return reads_as_real(text);
   }
   switch (scalar_ops[n->op].sorts) {

@@ -3,6 +3,7 @@
 #define CANVAS_SPELL_SPELL_H
 
 #include "kernel/pack.h"
+#include "program/program.h"
 
 struct spelling;
 
@@ -18,6 +19,12 @@ struct gains {
  * (patterns.c); the results are the same. The same pack gives the same bytes. */
 canvas_status spell_torch(canvas_context *ctx, const struct pack *p, const struct gains *gains,
                           bool patterns, struct buf *out);
+
+/* A Python function `name` that defines the program in TVM's tensor expressions, one te.compute per
+ * stage, and returns its inputs and outputs. CANVAS_BAD_INPUT for what they cannot hold: reductions
+ * whose bounds depend on data or on other axes. */
+canvas_status spell_tvm(canvas_context *ctx, const struct program *p, const char *name,
+                        struct buf *out);
 
 /* Graphviz: a box per node with its line of text and its shape. */
 void spell_dot(const struct kernel *k, struct buf *out);

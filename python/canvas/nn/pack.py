@@ -205,6 +205,19 @@ class KernelPack:
         return _core.torch_code(self.text, True)
 
     @property
+    def tvm_code(self) -> str:
+        """Python that defines the kernel in TVM's tensor expressions: a function for each target,
+        which returns inputs and outputs for one image.  It imports TVM alone.
+        """
+        parts = [part for part in self.parts if part.targets]
+        functions = [
+            _core.tvm_code(_core.lower(part.text, at), f"{part.kernel.split()[3]} {target}")
+            for part in parts
+            for at, target in enumerate(part.targets)
+        ]
+        return "\n".join(functions)
+
+    @property
     def graphviz(self) -> str:
         """A picture of the kernel in Graphviz's language."""
         return _core.dot(self.text)
