@@ -120,6 +120,7 @@ canvas_status pack_keep(canvas_context *ctx, struct pack *p, const struct target
   TRY(check_new(ctx, p, t->name));
   add_name(p, t->name, true);
   VEC_PUSH(&p->kept, *t);
+  p->kept.data[p->kept.count - 1].projected = 0; /* no kernel, no projection */
   return CANVAS_OK;
 }
 
@@ -302,9 +303,11 @@ static canvas_status parse_pair(struct lexer *lx, int64_t values[KEYS]) {
   TRY(lexer_expect(lx, "=", "after the name of a size"));
   const struct token *t = &lx->token;
   if (t->kind != TOKEN_INTEGER) return lexer_unexpected(lx, "a whole number");
-  if (t->integer < 1 || t->integer > SIZE_LIMIT)
-    return lexer_fail(lx, t, "%s=%lld is not in 1..%lld", key_name(key), (long long)t->integer,
-                      (long long)SIZE_LIMIT);
+  bool is_switch = key == KEY_PROJECTED;
+  int64_t least = is_switch ? 0 : 1, most = is_switch ? 1 : SIZE_LIMIT;
+  if (t->integer < least || t->integer > most)
+    return lexer_fail(lx, t, "%s=%lld is not in %lld..%lld", key_name(key), (long long)t->integer,
+                      (long long)least, (long long)most);
   if (values[key]) return lexer_fail(lx, &at, "%s stands twice", key_name(key));
   values[key] = t->integer;
   lexer_next(lx);

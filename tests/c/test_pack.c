@@ -122,7 +122,9 @@ static const struct {
     {identity, "bind g Cin=64 Cout=65 H=8 W=8 projected=1",
      "bind g Cin=64 Cout=65 KH=3 KW=3 H=8 W=8 stride=1 projected=1   # projection [1, 65, 64]\n"},
     {identity, "bind g Cin=64 Cout=65 H=8 W=8 projected=2",
-     "line 5, column 1: target 'g': projected 2 is neither 0 nor 1"},
+     "line 5, column 41: projected=2 is not in 0..1"},
+    {identity, "bind g Cin=64 Cout=64 H=8 W=8 projected=0",
+     "bind g Cin=64 Cout=64 KH=3 KW=3 H=8 W=8 stride=1\n"},
     {identity, "bind g Cin=16777216 Cout=16777215 H=1 W=1 K=1 projected=1",
      "line 5, column 1: target 'g': its projection has 281474959933440 weights, over the limit of "
      "1099511627776"},

@@ -90,7 +90,8 @@ class Twice(nn.Conv2d):
         (nn.Conv2d(8, 8, 3, padding=1, stride=(2, 1)), "its strides 2 and 1 differ"),
         (
             nn.Conv2d(8, 9, 1),
-            "its channels 8 -> 9 have 1 as common divisor, a kernel would run in 72 copies",
+            "its channels 8 -> 9 have 1 as common divisor, a kernel would run in 72 copies "
+            "(unequal='project': in one)",
         ),
         (nn.ConvTranspose2d(8, 8, 3, padding=1), "its type is ConvTranspose2d"),
         (nn.Conv2d(8, 12, 1), "replaced"),

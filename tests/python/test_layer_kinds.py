@@ -451,6 +451,58 @@ def test_a_network_that_cannot_be_converted_is_as_it_was():
     net(image())
 
 
+@pytest.mark.parametrize("failure", [KeyboardInterrupt(), SystemExit(3), OSError("torn")])
+def test_whatever_ends_a_conversion_leaves_the_network_as_it_was(failure):
+    net = network(nn.Conv2d(16, 16, 3))
+    calls = []
+
+    def stop(module, inputs):
+        calls.append(isinstance(net[3], Placeholder))
+        if calls[-1]:
+            raise failure
+
+    net[0].register_forward_pre_hook(stop)
+    with pytest.raises((type(failure), canvas.CanvasError)):
+        canvas.convert(net, image(), inplace=True)
+    assert calls[-1] and not any(isinstance(child, Placeholder) for child in net.modules())
+
+
+def test_a_network_that_reads_all_its_layers_is_one_message():
+    net = nn.Sequential(*network(Reads()), Asks())
+    only = {"filter_fn": lambda _, path: path.endswith("two")}
+    with pytest.raises(canvas.CanvasError, match=r"no policy .*: .*2 because the network reads"):
+        canvas.convert(net, image(), **only)
+
+
+def test_a_pack_whose_layers_stay_is_no_other_network():
+    """`canvas train` and `canvas export` with another choice of layers than the search's."""
+    from canvas.nn.convert import convert_layers
+
+    layers = nn.Conv2d(16, 24, 3, padding=1), nn.Conv2d(24, 24, 3, padding=1)
+    pack = canvas.sample(convert(network(nn.Sequential(*layers)), unequal="project").model, seed=1)
+    other = network(nn.Sequential(*layers))
+    message = r"the pack has a kernel for '3\.0', which stays: neither of its channels 16 -> 24"
+    with pytest.raises(canvas.CanvasError, match=message):
+        convert_layers(other, image(), "paper unequal=skip", inplace=True, named=pack.targets)
+    assert not any(isinstance(child, Placeholder) for child in other.modules())
+
+
+def test_kept_layers_have_no_projection():
+    """A pack keeps a convolution, whatever stands before the kernels of others."""
+    net = network(nn.Sequential(nn.Conv2d(16, 24, 3, padding=1), nn.Conv2d(24, 40, 3, padding=1)))
+    model = convert(net, unequal="project").model
+    targets = [p.target for p in canvas.get_placeholders(model).values()]
+    whole = canvas.sample(model, seed=1)
+    first = canvas.KernelPack(whole.text[: whole.text.index("bind 3.1")])
+    pack = canvas.KernelPack.join([first], keep=targets[1:])
+    assert "projected" not in pack.text.partition("keep")[2]
+    made = pack.text.replace("keep 3.1", "keep 3.1", 1).rstrip("\n") + " projected=1\n"
+    assert canvas.KernelPack(made) == pack
+    larger = convert(net, unequal="project").model
+    canvas.get_placeholders(larger, image(2, 20))
+    assert canvas.replace(larger, pack)(image(2, 20)).shape == net(image(2, 20)).shape
+
+
 def test_images_of_a_batch_do_not_mix():
     for order in ("examples", "positions", "rows"):
         net = nn.Sequential(*network(Windows(nn.Linear(16, 16))), FirstAxis(order)).eval()

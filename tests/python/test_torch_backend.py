@@ -72,6 +72,31 @@ def test_a_network():
     assert fake_native.FakeNetwork.made == before + 2
 
 
+class Own(nn.Module):
+    """A module with a __getattr__ of its own: Dynamo reads its tables."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(4, 4)
+        self.scale = nn.Parameter(torch.full((4,), 2.0))
+        self.register_buffer("shift", torch.ones(4))
+
+    def __getattr__(self, name):
+        return super().__getattr__(name)
+
+    def forward(self, x):
+        return {"y": self.inner(x) * self.scale + self.shift, "x": x, "sum": (x.sum(1), 3)}
+
+
+def test_modules_with_a_way_of_their_own_to_attributes():
+    model = nn.Sequential(nn.Linear(4, 4), Own()).eval()
+    compiled = torch.compile(model, backend="canvas")
+    same(run(compiled, x4), run(model, x4))
+    with torch.no_grad():
+        model[1].scale.mul_(3)
+    same(run(compiled, x4), run(model, x4))
+
+
 def test_weights_that_change():
     model = Net().eval()
     compiled = torch.compile(model, backend="canvas")

@@ -196,7 +196,7 @@ def fit(
     in canvas.convert.  `draws`: kernels that are screened;
     0 takes known operators alone.  `epochs`: passes of distillation for every candidate; `longer`:
     for the best of each kind, which are made from `final_seeds` seeds and scored on test images.
-    `time_limit`: seconds, or a text such as "10m", of which screening and table get half.
+    `time_limit`: seconds, or a text such as "10m", of which screening and table get 45 %.
     `memory`: bytes for recorded layers.  `latency`: "none" times no network, which a budget of
     latency needs.  `workers`: processes that fit and train.  `device` ("auto", "cpu", "cuda",
     "cuda:0") and `amp` ("no", "bf16", "fp16"): where and in what precision the chosen networks are

@@ -77,7 +77,7 @@ def _fit_model(
     with study_of(folder, fresh) as study:
         callbacks.claim(study)
         try:
-            network = teacher_of(options, source, task, study.folder, display, callbacks)
+            network = teacher_of(options, source, task, study.folder, display, callbacks, begun)
         except KeyboardInterrupt:
             display.close()
             display.farewell("stopped while the teacher was trained: the same command goes on")
@@ -171,9 +171,10 @@ def teacher_of(
     folder: Path,
     display: Display,
     callbacks: Callbacks,
+    begun: float,
 ) -> nn.Module:
     """The network with the weights of the user's file, or trained here, an epoch at a time so
-    that a kill costs no more than one.
+    that a kill costs no more than one, and a time limit ends it after one.
     """
     network, words = network_of(options, source, task)
     if options["weights"] is not None:
@@ -206,7 +207,9 @@ def teacher_of(
 
     with device.alone(network):
         network.to(device.place)
-        return _train_teacher(options, network, source, task, kept, display, record).cpu()
+        limit = options["time_limit"]
+        until = None if limit is None else begun + float(limit)
+        return _train_teacher(options, network, source, task, kept, display, record, until).cpu()
 
 
 def _train_teacher(
@@ -217,6 +220,7 @@ def _train_teacher(
     kept: Kept,
     display: Display,
     record: Callable[[Epoch, float], None],
+    until: float | None,
 ) -> nn.Module:
     epochs = options["teacher_epochs"]
     training = Training(
@@ -231,6 +235,11 @@ def _train_teacher(
             epoch = training.epoch()
             kept.store(training)
             record(epoch, time.monotonic() - begun)
+            if until is not None and training.done < epochs and time.monotonic() > until:
+                raise CanvasError(
+                    f"the time limit ended the training of the teacher after {training.done} of "
+                    f"{several(epochs, 'epoch')}; the same command goes on with it"
+                )
     except NotFinite as error:
         raise CanvasError(f"the network cannot be trained: {error}") from None
     return network

@@ -36,7 +36,9 @@ LAYOUTS = 256  # of sizes that stay in PyTorch, that are known at once
 STEP = r"\.(\w+)|\[(\d+)\]|\['([^']+)'\]"  # of an attribute, a list, a dict
 TABLES = ("__dict__", "_modules", "_parameters", "_buffers")
 PATH = rf"[LG](?:{STEP})+"
-HOLDER = re.compile(r"_modules\['([^']+)'\]|_(?:parameters|buffers)\['([^']+)'\]")
+# A module with a __getattr__ of its own shows its tables as ...__dict__['_parameters']['bias'].
+HOLDER = re.compile(r"_modules(?:'\])?\['([^']+)'\]|_(?:parameters|buffers)(?:'\])?\['([^']+)'\]")
+WEIGHT = re.compile(r"\b_(?:parameters|buffers)(?:'\])?\[")
 
 
 def canvas(
@@ -297,7 +299,7 @@ def _is_weight(node: Any, value: Any) -> bool:
     if isinstance(value, nn.Parameter):
         return True
     name = str(getattr(_source(node), "name", ""))
-    return isinstance(value, Tensor) and ("._buffers[" in name or "._parameters[" in name)
+    return isinstance(value, Tensor) and WEIGHT.search(name) is not None
 
 
 def _name(node: Any) -> str:

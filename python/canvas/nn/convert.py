@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from dataclasses import replace as replaced
 from typing import Any
@@ -147,11 +148,18 @@ def convert_layers(
         for path, reason in reasons.items()
         if not reason
     }
-    for path, placeholder in placed.items():
-        put_everywhere(model, survey.layers[path], placeholder)
-    reasons |= _read_by_the_network(model, example_input, placed)
+    try:
+        for path, placeholder in placed.items():
+            put_everywhere(model, survey.layers[path], placeholder)
+        read = _read_by_the_network(model, example_input, placed)
+        reasons |= read
+        _check_named(reasons, named)
+    except BaseException:  # the network is as it was, whatever ended the conversion
+        for placeholder in placed.values():
+            _take_out(model, placeholder)
+        raise
     if all(reasons.values()):
-        raise CanvasError(_nothing(survey, choice, filter_fn, reasons))
+        raise CanvasError(_nothing(survey, choice, filter_fn, reasons, read))
     targets = [p.target for p in placed.values() if p.target is not None]
     rows = tuple(
         Row(path, "skipped" if why else "replaced", why, survey.macs(path), survey.kind(path))
@@ -162,32 +170,69 @@ def convert_layers(
     return Conversion(model, targets_text(targets), rows, covered, survey.total, warning)
 
 
+def _check_named(reasons: Mapping[str, str], named: Collection[str]) -> None:
+    """A pack has no kernel for a layer that stays, unless it names no layer of this network."""
+    if not any(plain_name(path, set()) in named and not why for path, why in reasons.items()):
+        return
+    for path, why in reasons.items():
+        if why and plain_name(path, set()) in named:
+            raise CanvasError(f"the pack has a kernel for '{path}', which stays: {why}")
+
+
+class _Noting(Placeholder):
+    """A placeholder that notes what the network reads of its layer: a kernel does not have it."""
+
+    def __getattr__(self, name: str) -> Any:
+        original = self.__dict__.get("_modules", {}).get("original")
+        if original is not None and not name.startswith("_") and hasattr(original, name):
+            self.__dict__["wanted"] = name
+        return super().__getattr__(name)
+
+
+@contextmanager
+def _noting(placed: Mapping[str, Placeholder]) -> Iterator[None]:
+    """Meanwhile the placeholders are of that class."""
+    for holder in placed.values():
+        holder.__class__ = _Noting
+    try:
+        yield
+    finally:
+        for holder in placed.values():
+            holder.__class__ = Placeholder
+
+
 def _read_by_the_network(
     model: nn.Module, example_input: Any, placed: dict[str, Placeholder]
 ) -> dict[str, str]:
     """Take out the placeholders of layers whose attributes the network reads beside calling them,
-    and return the reasons.  If the network does not run with the others, all are taken out.
+    and return the reasons.
     """
     reasons: dict[str, str] = {}
     while placed:
-        for holder in placed.values():
-            holder.__dict__.pop("wanted", None)
         failure = None
-        try:
-            run_quietly(model, example_input, {})
-        except CanvasError as error:
-            failure = error
-        read = [path for path, holder in placed.items() if "wanted" in vars(holder)]
-        for path in read or (list(placed) if failure else []):
-            holder = placed.pop(path)
-            assert holder.original is not None
-            put_everywhere(model, holder, holder.original)
-            reasons[path] = f"the network reads its '{vars(holder).get('wanted')}'"
-        if failure and not read:
+        with _noting(placed):
+            try:
+                run_quietly(model, example_input, {})
+            except CanvasError as error:
+                failure = error
+        wanted = {
+            path: name
+            for path, holder in placed.items()
+            if (name := holder.__dict__.pop("wanted", "")) and not name.startswith("_")
+        }
+        for path, name in wanted.items():
+            _take_out(model, placed.pop(path))
+            reasons[path] = f"the network reads its '{name}'"
+        if failure and not wanted:
             raise failure
-        if not read:
+        if not wanted:
             break
     return reasons
+
+
+def _take_out(model: nn.Module, placeholder: Placeholder) -> None:
+    assert placeholder.original is not None
+    put_everywhere(model, placeholder, placeholder.original)
 
 
 def restore_kept(model: nn.Module) -> nn.Module:
@@ -225,13 +270,20 @@ def put_layer(model: nn.Module, path: str, layer: nn.Module) -> None:
 
 
 def _nothing(
-    survey: Survey, choice: LayerChoice, filter_fn: Filter | None, reasons: Mapping[str, str]
+    survey: Survey,
+    choice: LayerChoice,
+    filter_fn: Filter | None,
+    reasons: Mapping[str, str],
+    read: Collection[str],
 ) -> str:
-    """The message for a network in which no layer can be replaced."""
+    """The message for a network in which no layer can be replaced; `read`: layers that no policy
+    replaces, as the network reads them.
+    """
     what = "layer" if choice.linear else "convolution"
-    for other in POLICIES:
+    for other in (policy for policy in POLICIES if policy != choice.policy):
         wider = replaced(choice, policy=other)
-        count = sum(not survey.reason(path, wider, filter_fn) for path in survey.paths)
+        left = [path for path in survey.paths if path not in read]
+        count = sum(not survey.reason(path, wider, filter_fn) for path in left)
         if count:
             return (
                 f"policy '{choice.policy}' finds no {what} to replace; "

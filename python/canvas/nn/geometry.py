@@ -70,7 +70,7 @@ class Geometry:
             return f"neither of its channels {self.cin} -> {self.cout} is a multiple of the other"
         if common < FEW or copies > MOST_COPIES:
             what = f"its channels {self.cin} -> {self.cout} have {common} as common divisor"
-            return f"{what}, a kernel would run in {copies} copies"
+            return f"{what}, a kernel would run in {copies} copies (unequal='project': in one)"
         return ""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 NAME_LIMIT = 120
 RARE = {"groups": 1, "dilation": 1, "projected": 0}  # sizes that lines have if they are others
@@ -51,6 +51,10 @@ class Target:
     def params(self) -> int:
         """Weights of the layer, without bias."""
         return self.cin // self.groups * self.cout * self.kh * self.kw
+
+    def as_kept(self) -> Target:
+        """Without a projection, which stands before kernels alone."""
+        return replace(self, projected=0)
 
     def sizes(self) -> tuple[int, ...]:
         window = self.kh, self.kw, self.h, self.w, self.stride

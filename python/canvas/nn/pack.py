@@ -80,7 +80,7 @@ class KernelPack:
                 blocks.setdefault(head, []).append(part.text[first.start() :])
         if not blocks:
             raise CanvasError("join takes at least one KernelPack")
-        kept += [f"keep {target.sizes_text()}\n" for target in keep]
+        kept += [f"keep {target.as_kept().sizes_text()}\n" for target in keep]
         lines = [head + "".join(binds) for head, binds in blocks.items()]
         return cls("".join([HEAD, *lines, *kept]))
 
@@ -141,6 +141,7 @@ class KernelPack:
             target = by_name.get(found["name"])
             if target is None:
                 return found[0]
+            target = target.as_kept() if found["word"] == "keep" else target
             new = f"{found['word']} {target.sizes_text()}"
             same = all(_size(found, key) == getattr(target, key.lower()) for key in LAYER_KEYS)
             if not same or f"{found[0]} ".startswith(f"{new} "):

@@ -84,13 +84,6 @@ class Placeholder(nn.Module):
             )
         return input
 
-    def __getattr__(self, name: str) -> Any:
-        """Notes what the network reads of the layer here, which a kernel does not have."""
-        original = self.__dict__.get("_modules", {}).get("original")
-        if original is not None and not name.startswith("_") and hasattr(original, name):
-            self.__dict__["wanted"] = name
-        return super().__getattr__(name)
-
     def put(self, kernel: nn.Module) -> None:
         """Hold `kernel`; the layer is dropped but for its bias."""
         if self.original is not None:
@@ -450,7 +443,7 @@ def _check_kept(placeholder: Placeholder, pack: KernelPack) -> None:
             f"{pack.name} keeps '{target.name}', whose convolution is not there: replace it in a "
             "network that was just converted"
         )
-    if f"\nkeep {target.sizes_text()}" not in pack.text:
+    if f"\nkeep {target.as_kept().sizes_text()}" not in pack.text:
         raise CanvasError(f"{pack.name} keeps another layer than '{target.line()}'")
 
 
