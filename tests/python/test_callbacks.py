@@ -248,7 +248,7 @@ def test_who_is_called():
     given = [Epochs(), lambda study, candidate: calls.append(("function", candidate)),
              Candidates(), Epochs()]  # fmt: skip
     callbacks = Callbacks(given)
-    callbacks.epoch(EVENT)
+    callbacks.epochs(EVENT)
     callbacks.candidate(None, "c")
     assert calls == 2 * [("epochs", EVENT)] + [("function", "c"), ("candidates", "c")]
 

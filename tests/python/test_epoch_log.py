@@ -19,7 +19,7 @@ from canvas.cli import main  # noqa: E402
 from canvas.errors import CanvasError  # noqa: E402
 from canvas.fitting import fit_run, item_table, menu  # noqa: E402
 from canvas.reporting import epoch_log  # noqa: E402
-from canvas.reporting.callbacks import EpochEvent  # noqa: E402
+from canvas.reporting.callbacks import Callbacks, EpochEvent  # noqa: E402
 from canvas.reporting.epoch_log import EpochLog, open_log  # noqa: E402
 from canvas.study import Study  # noqa: E402
 
@@ -199,6 +199,71 @@ def test_the_log_of_a_training(tmp_path):
     with pytest.raises(CanvasError, match="the log of another study or training"):
         canvas.train_network("baseline", epochs=3, out=tmp_path / "b", **words)
     assert not (tmp_path / "b" / "checkpoint.safetensors").exists()
+
+
+EVENT = EpochEvent(Path("runs"), "teacher", "teacher", 1, 1, 2, 0.5, 0.25, "accuracy", 1.5)
+
+
+def test_rows_without_a_study_belong_to_the_fit_that_goes_on(tmp_path):
+    """Epochs of a teacher stand there before the study has begun."""
+    with EpochLog(tmp_path) as log:
+        log.claim(None)
+        log.on_epoch(EVENT)
+    with EpochLog(tmp_path) as log:
+        with pytest.raises(CanvasError, match="the log of another study or training"):
+            log.claim(None)
+        log.claim(None, goes_on=True)
+        log.claim("12.000")
+        log.on_epoch(replace(EVENT, epoch=2))
+    assert [row["study"] for row in rows(tmp_path / "epochs.csv")] == ["", "12.000"]
+
+
+def test_a_log_gets_all_epochs_before_a_callback_ends_the_run(tmp_path):
+    class Fails:
+        def on_epoch(self, event):
+            raise SystemExit(3)
+
+    with EpochLog(tmp_path) as log:
+        callbacks = Callbacks([Fails()], log)
+        with pytest.raises(CanvasError, match=r"callback .*Fails failed in on_epoch"):
+            callbacks.epochs(EVENT, replace(EVENT, epoch=2))
+    assert [row["epoch"] for row in rows(tmp_path / "epochs.csv")] == ["1", "2"]
+
+
+def test_a_training_that_continues_logs_what_the_log_lacks(tmp_path):
+    words = {"model": "resnet8", "data": "synthetic", "images": 100, "width": 2, "threads": 1,
+             "say": lambda line: None, "log_dir": tmp_path / "log", "out": tmp_path / "a",
+             "epochs": 3}  # fmt: skip
+
+    class Stop:
+        def on_epoch(self, event):
+            if event.epoch == 2:
+                raise RuntimeError("stopped")
+
+    with pytest.raises(CanvasError, match="stopped"):
+        canvas.train_network("baseline", callbacks=[Stop()], **words)
+    path = tmp_path / "log" / "epochs.csv"
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
+    canvas.train_network("baseline", resume=True, **words)
+    assert [row["epoch"] for row in rows(path)] == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize("what", ["a folder", "another file"])
+def test_figures_that_cannot_be_written_end_the_command_before_any_training(what, tmp_path):
+    place = tmp_path / "candidates.csv"
+    if what == "a folder":
+        place.mkdir()
+    else:
+        place.write_text("keep me")
+    with pytest.raises(CanvasError, match=r"candidates.csv' is not a log of Canvas"):
+        EpochLog(tmp_path)
+    assert place.is_dir() or place.read_text() == "keep me"
+
+
+def test_figures_that_cannot_be_written_take_no_result_away(tmp_path):
+    with EpochLog(tmp_path) as log, Study.open(tmp_path / "study") as study:
+        (tmp_path / "candidates.csv").mkdir()
+        assert "cannot be written: Is a directory" in Callbacks([], log).summary(study)
 
 
 # ---- folders ------------------------------------------------------------------------------------

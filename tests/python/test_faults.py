@@ -723,7 +723,7 @@ def test_a_study_of_format_1_goes_on(drivers, tmp_path):
     (tmp_path / "small_network.py").write_text(OLD_MODEL)
     before = dump(folder)
     said = drivers.run(["trials", str(folder)]).message()
-    assert "has the older format 1: run its canvas search" in said
+    assert "has the older format 1: give its command, canvas search" in said
     assert dump(folder) == before
     query = "SELECT name, pack, val_accuracy, seconds FROM candidate WHERE status = 'done'"
     known = asked(folder, query)

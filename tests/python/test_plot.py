@@ -33,7 +33,7 @@ from canvas.reporting.figure import (
     is_wide,
     log_ticks,
 )
-from canvas.reporting.labels import place_labels, wrap
+from canvas.reporting.labels import MOST, place_labels, wrap
 from canvas.reporting.plot import X_AXES, pareto_figure, plot_pareto
 from canvas.study import Study
 
@@ -110,7 +110,7 @@ def test_the_legend_has_each_kind_as_it_is_drawn(tmp_path: Path) -> None:
     drawing = drawn(make_study(tmp_path, CONTROLS + FINDS))
     legend = drawing.axes.get_legend()
     assert [text.get_text() for text in legend.get_texts()] == [
-        "finds: front, or best of a budget",
+        "finds: front or best",
         "other finds",
         "known operators (controls)",
         "unchanged network",
@@ -381,6 +381,8 @@ def test_labels_cover_no_mark_and_no_other_label(
 def test_labels_keep_their_size_and_prefer_free_places() -> None:
     right, left = Box(105, 95, 145, 105), Box(55, 95, 95, 105)
     assert place_labels([(100, 100, 40, 10)], AREA, [], []) == [right]
+    many = place_labels(10 * MOST * [(100, 100, 1, 1)], AREA, [], [])
+    assert len(many) == 10 * MOST and not any(many[MOST:])
     assert place_labels([(100, 100, 40, 10)], AREA, [], [right]) == [left]
     assert place_labels([(100, 100, 40, 10)], right, [right], []) == [None]
     crowded = [Box(60, 60, 140, 140)]  # the place is far, but there is one

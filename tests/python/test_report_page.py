@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import builtins
 import errno
 import itertools
 import os
 import re
 import shlex
 import sqlite3
+import subprocess
 import sys
 import threading
 import time
@@ -418,6 +420,39 @@ def test_a_disk_that_fails_keeps_the_page_before(
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+@pytest.mark.parametrize("name", ["study.db", "notes.txt"])
+def test_a_page_replaces_no_other_file(
+    name: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = folder / name
+    before = place.read_bytes() if place.exists() else b"keep me"
+    place.write_bytes(before)
+    message = one_message(capsys, ["report", str(folder), "--html", str(place)])
+    assert message == f"canvas: '{place}' is there and no page (.html): name another file\n"
+    assert place.read_bytes() == before
+
+
+def test_a_closed_standard_output_is_no_traceback(folder: Path) -> None:
+    command = f"{shlex.quote(sys.executable)} -m canvas report {shlex.quote(str(folder))} >&-"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True)
+    assert done.returncode == 0 and not done.stderr
+    assert (folder / "report.html").exists()
+
+
+@pytest.mark.parametrize("error", [ModuleNotFoundError("no"), ImportError("numpy is too old")])
+def test_without_a_usable_matplotlib_the_page_says_so(
+    error: ImportError, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(name: str, *args: object, **words: object) -> object:
+        if name.partition(".")[0] == "matplotlib":
+            raise error
+        return real(name, *args, **words)
+
+    real = builtins.__import__
+    monkeypatch.setattr(builtins, "__import__", fail)
+    assert "a plot needs matplotlib" in canvas.report(folder).read_text()
+
+
 def test_a_full_device_is_one_message(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     message = one_message(capsys, ["report", str(folder), "--html", "/dev/full"])
     assert message == "canvas: cannot write '/dev/full': No space left on device\n"
@@ -449,7 +484,7 @@ def test_a_study_of_an_older_format_is_one_message(
         database.executescript((HERE / f"study_format_{version}.sql").read_text())
     database.close()
     message = one_message(capsys, ["report", str(tmp_path)])
-    assert f"has the older format {version}: run its canvas search once more" in message
+    assert f"has the older format {version}: give its command, canvas search or" in message
     assert not (tmp_path / "report.html").exists()
 
 

@@ -31,6 +31,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     exit code.
     """
     words = list(sys.argv[1:] if argv is None else argv)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by whoever started the process
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
     try:
         code = run(words)
         sys.stdout.flush()

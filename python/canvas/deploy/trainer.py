@@ -229,6 +229,7 @@ class Run:
         self.callbacks.claim_training(self.name, there)
         if there:
             self._restore()
+            self.callbacks.log_again(map(self._event, self.history))
         else:
             (self.folder / RESULT).unlink(missing_ok=True)  # of a training that somebody removed
         if self.callbacks.note:
@@ -247,17 +248,14 @@ class Run:
             self.history.append(_row(epoch, time.monotonic() - start))
             self.keep()
             self.say(self._line())
-            self._report_epoch()
+            self.callbacks.epochs(self._event(self.history[-1]))
 
-    def _report_epoch(self) -> None:
-        """Report the epoch that was kept last to the callbacks."""
-        row = self.history[-1]
-        self.callbacks.epoch(
-            EpochEvent(
-                self.folder, "training", self.name, self.options["seed"], row["epoch"],
-                self.options["epochs"], row["train_loss"], row["val_accuracy"], "accuracy",
-                row["seconds"],
-            )
+    def _event(self, row: dict[str, Any]) -> EpochEvent:
+        """An epoch that is kept, for the callbacks."""
+        return EpochEvent(
+            self.folder, "training", self.name, self.options["seed"], row["epoch"],
+            self.options["epochs"], row["train_loss"], row["val_accuracy"], "accuracy",
+            row["seconds"],
         )  # fmt: skip
 
     def finish(self) -> Trained:

@@ -297,7 +297,8 @@ def fit_into(
         with writing(study.folder):
             begin(run)
             run.run(elsewhere)
-            callbacks.summary(study)
+            if why := callbacks.summary(study):
+                display.line(why)
             study.session_ended(time.monotonic() - begun)
             display.close()
             report = write_report(study, run.ended)

@@ -75,7 +75,7 @@ def _fit_model(
     title = f"{options['model']} on {source.name}"
     display = make_display(progress, None, title, options["time_limit"], begun)
     with study_of(folder, fresh) as study:
-        callbacks.claim(study)
+        callbacks.claim(study, goes_on=(study.folder / TEACHER).exists())
         try:
             network = teacher_of(options, source, task, study.folder, display, callbacks, begun)
         except KeyboardInterrupt:
@@ -198,7 +198,7 @@ def teacher_of(
         shown = task.judged_by.text(epoch.accuracy)
         display.line(f"{name} of {epochs}: {shown} on validation")
         value = None if math.isnan(epoch.accuracy) else epoch.accuracy
-        callbacks.epoch(
+        callbacks.epochs(
             EpochEvent(
                 folder, "teacher", "teacher", options["seed"], epoch.number + 1, epochs,
                 epoch.loss, value, task.judged_by.name, seconds,

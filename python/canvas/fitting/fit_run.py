@@ -216,13 +216,16 @@ class FitRun:
 
     def _report_epochs(self, kind: str, plan: Plan, seed: int, tuned: Tuned) -> None:
         """Report the epochs of a tuning that is recorded to the callbacks."""
-        for number, (loss, value, seconds) in enumerate(tuned.curve):
-            self.callbacks.epoch(
+        epochs = len(tuned.curve)
+        self.callbacks.epochs(
+            *(
                 EpochEvent(
-                    self.study.folder, kind, plan.name, seed, number + 1, len(tuned.curve),
-                    loss or 0.0, value, self.task.judged_by.name, seconds or 0.0,
+                    self.study.folder, kind, plan.name, seed, number, epochs, loss or 0.0, value,
+                    self.task.judged_by.name, seconds or 0.0,
                 )
-            )  # fmt: skip
+                for number, (loss, value, seconds) in enumerate(tuned.curve, 1)
+            )
+        )  # fmt: skip
 
     # ---- screening and table --------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ first minute. Nothing is lost: the same command continues.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,7 +85,7 @@ class Log(Protocol):
 
     note: str
 
-    def claim(self, owner: str | None) -> None: ...
+    def claim(self, owner: str | None, goes_on: bool = False) -> None: ...
 
     def on_epoch(self, event: EpochEvent) -> None: ...
 
@@ -104,11 +104,13 @@ class Callbacks:
         """What the user should know of the log, or ""."""
         return "" if self.log is None else self.log.note
 
-    def claim(self, study: Study) -> None:
-        """Raises CanvasError if the log belongs to another study."""
+    def claim(self, study: Study, goes_on: bool = False) -> None:
+        """Raises CanvasError if the log belongs to another study.  `goes_on`: the study has not
+        begun, but its teacher's training has.
+        """
         if self.log is not None:
             created = study.fact("created")
-            self.log.claim(None if created is None else f"{created:.3f}")
+            self.log.claim(None if created is None else f"{created:.3f}", goes_on)
 
     def claim_training(self, name: str, goes_on: bool) -> None:
         """The same for a training of `canvas train`."""
@@ -117,14 +119,22 @@ class Callbacks:
             self.log.claim(owner if goes_on else None)
             self.log.claim(owner)
 
-    def epoch(self, event: EpochEvent) -> None:
-        """An epoch is recorded."""
+    def epochs(self, *events: EpochEvent) -> None:
+        """Epochs are recorded: all stand in the log before a callback may end the run."""
         if self.log is not None:
-            self.log.on_epoch(event)
-        for callback in self.given:
-            if (method := getattr(callback, "on_epoch", None)) is not None:
-                with _ended_by(callback, "on_epoch"):
-                    method(event)
+            for event in events:
+                self.log.on_epoch(event)
+        for event in events:
+            for callback in self.given:
+                if (method := getattr(callback, "on_epoch", None)) is not None:
+                    with _ended_by(callback, "on_epoch"):
+                        method(event)
+
+    def log_again(self, events: Iterable[EpochEvent]) -> None:
+        """Epochs that a run before this one has recorded: the log gets those that it lacks."""
+        if self.log is not None:
+            for event in events:
+                self.log.on_epoch(event)
 
     def candidate(self, study: Study, candidate: Candidate) -> None:
         """The result of a network is recorded; a function is its own on_candidate."""
@@ -134,10 +144,14 @@ class Callbacks:
                 with _ended_by(callback, "on_candidate"):
                     method(study, candidate)
 
-    def summary(self, study: Study) -> None:
-        """All that the run could measure is recorded."""
-        if self.log is not None:
-            self.log.summary(study.candidates())
+    def summary(self, study: Study) -> str:
+        """All that the run could measure is recorded; returns why the log lacks it, or ""."""
+        try:
+            if self.log is not None:
+                self.log.summary(study.candidates())
+        except CanvasError as error:
+            return str(error)
+        return ""
 
 
 @contextmanager
@@ -145,7 +159,7 @@ def _ended_by(callback: Any, method: str) -> Iterator[None]:
     """Turns an exception of a callback into one message; KeyboardInterrupt is passed on."""
     try:
         yield
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         name = getattr(callback, "__qualname__", type(callback).__qualname__)
         raise CanvasError(
             f"callback {printable(name)} failed in {method}: {printable(one_line(error))}; what "

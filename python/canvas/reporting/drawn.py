@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ..errors import CanvasError
+from ..errors import CanvasError, one_line
 
 INK = "#222222"  # of text and axes; inline_svg.py exchanges it for the colour of a page
 DPI = 288  # of what is measured and of PNG
@@ -42,6 +42,10 @@ def own_settings() -> Iterator[None]:
     except ModuleNotFoundError as error:
         raise CanvasError(
             'a plot needs matplotlib, not installed here: pip install "canvas-kas[plot]"'
+        ) from error
+    except Exception as error:  # of a library that does not fit it
+        raise CanvasError(
+            f"a plot needs matplotlib, which fails here: {one_line(error)}"
         ) from error
     log = logging.getLogger("matplotlib")
     level = log.level

@@ -36,6 +36,7 @@ FIGURES = (
     "name", "kind", "budget", "status", "metric", "value", "test", "macs", "params", "latency_ms",
     "speedup", "operators",
 )  # fmt: skip
+HEAD = ",".join(FIGURES) + "\n"  # of candidates.csv
 OPEN = 16  # event files that are open at a time: each has a thread
 NO_EVENTS = (
     "TensorBoard is not installed: --log-dir writes CSV only; "
@@ -73,8 +74,9 @@ class EpochLog:
             raise CanvasError(f"'{folder}' cannot hold a log: it is a file, give a folder")
         with self._writing():
             folder.mkdir(parents=True, exist_ok=True)
-            if self.path.exists() and not self.path.is_file():
-                raise self._foreign()
+            for path in (self.path, folder / CANDIDATES):
+                if path.exists() and not path.is_file():
+                    raise self._foreign(path)
             self.file = self.path.open("a+b", buffering=0)  # nothing is left to write at its end
         try:
             with self._writing():
@@ -110,7 +112,10 @@ class EpochLog:
         self.file.seek(0)
         text, header = self.file.read().decode(), line_of(COLUMNS, dict(zip(COLUMNS, COLUMNS)))
         if not text.startswith(header) and not header.startswith(text):
-            raise self._foreign()
+            raise self._foreign(self.path)
+        figures = self.folder / CANDIDATES
+        if figures.exists() and not figures.read_text(encoding="utf-8").startswith(HEAD):
+            raise self._foreign(figures)
         whole = text[: text.rfind("\n") + 1]
         if whole != text:
             self.file.truncate(len(whole.encode()))
@@ -135,11 +140,12 @@ class EpochLog:
             return None
         return SummaryWriter
 
-    def claim(self, owner: str | None) -> None:
-        """The study or training that goes on, None for a new one.  Raises CanvasError if the log
-        belongs to another.
+    def claim(self, owner: str | None, goes_on: bool = False) -> None:
+        """The study or training that goes on, None for a new one; `goes_on`: one that has no name
+        yet has rows here all the same.  Raises CanvasError if the log belongs to another.
         """
-        if self.owner and self.owner != owner:
+        nameless = bool(self.there) and not self.owner
+        if (self.owner and self.owner != owner) or (nameless and not owner and not goes_on):
             raise self.another()
         self.owner = owner or self.owner
 
@@ -175,7 +181,7 @@ class EpochLog:
         with self._writing():
             known = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
             with at_once(path) as file:
-                file.write("".join(line_of(FIGURES, dict(zip(FIGURES, FIGURES)))).encode())
+                file.write(HEAD.encode())
                 for row in rows:
                     file.write(line_of(FIGURES, row).encode())
             for row in rows:
@@ -216,8 +222,8 @@ class EpochLog:
             reason = getattr(error, "strerror", None) or error
             raise CanvasError(f"the log in '{self.folder}' cannot be written: {reason}") from error
 
-    def _foreign(self) -> CanvasError:
-        return CanvasError(f"'{self.path}' is not a log of Canvas: name another --log-dir")
+    def _foreign(self, path: Path) -> CanvasError:
+        return CanvasError(f"'{path}' is not a log of Canvas: name another --log-dir")
 
 
 def figures_of(row: Candidate) -> dict[str, Any]:

@@ -282,7 +282,7 @@ class Drawing:
     def legend(self) -> list[tuple[str, str, tuple[int, tuple[int, ...]] | str]]:
         """Kind, words and line of each entry, of the kinds that are drawn."""
         entries: tuple[tuple[str, str, Any], ...] = (
-            ("front", "finds: front, or best of a budget", "-"),
+            ("front", "finds: front or best", "-"),
             ("find", "other finds", ""),
             ("control", "known operators (controls)", DASHED),
             ("baseline", "unchanged network", DOTTED),

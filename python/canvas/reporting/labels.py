@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 CROSSING = 20.0  # to cover a line or a dot is as bad as to stand so much further away
 TIED = 8.0  # a label further away than this is tied to its mark by a line
+MOST = 40  # labels of a figure: more would hide it, and take long
 NEAR = (5.0, 8.0, 12.0, 17.0)  # how far from its mark a label stands if it can
 STEP = 6.0  # of the places that are tried where none of these is free
 
@@ -49,19 +50,19 @@ def place_labels(
     Greedy: labels come in the order of their importance, and each takes the cheapest place within
     `area` that is free of `taken` and of earlier labels.  A place costs its distance, and CROSSING
     for each of `avoided` that it covers and each label that its tie would cross.  None where there
-    is no place.
+    is no place, and behind the first MOST.
     """
     blocked, crossed = list(taken), list(avoided)
     labels: list[Box] = []
-    places: list[Box | None] = []
-    for x, y, width, height in anchors:
+    places: list[Box | None] = [None] * len(anchors)
+    for at, (x, y, width, height) in enumerate(anchors[:MOST]):
         best = None
         for offers in (around(x, y, width, height), everywhere(area, width, height)):
             free = [box for box in offers if box.within(area) and not covers(box, blocked)]
             if free:
                 best = min(free, key=lambda box: cost(x, y, box, crossed, labels))
                 break
-        places.append(best)
+        places[at] = best
         if best:
             labels.append(best)
             blocked.append(best)

@@ -83,6 +83,10 @@ def _write(folder: str | os.PathLike[str], html: str | os.PathLike[str] | None, 
     that the user names is followed.
     """
     path = Path(folder) / REPORT if html is None else Path(html)
+    if path.is_file() and path.suffix.lower() not in (".html", ".htm"):
+        raise CanvasError(
+            f"'{printable(os.fspath(path))}' is there and no page (.html): name another file"
+        )
     try:
         with at_once(path) if html is None else named_file(path) as file:
             file.write(text.encode())
@@ -249,7 +253,8 @@ def curves_part(study: Study, report: Report) -> list[str]:
         return [f'<div class="figures">{"".join(drawn)}</div>', element("p", words, "faint")]
     words = (
         "Blue: finds that are on the front or the best of a budget. Dashed: known operators. "
-        "Dotted: the unchanged network."
+        "Dotted: the unchanged network. A curve is one training, from the search's own seed; the "
+        "table has means over seeds."
     )
     if stopped := len(study.select("find", ("pruned", "failed", "waiting"))):
         words += f" Grey: other finds, {stopped} of them stopped early."

@@ -221,7 +221,8 @@ def run_search(
                 time_networks(run, pool)
                 train_finals(run, pool)
         run.display.close()
-        run.callbacks.summary(run.study)
+        if why := run.callbacks.summary(run.study):
+            run.display.line(why)
         with writing(folder):
             run.study.session_ended(time.monotonic() - run.begun)
             return write_report(run.study, run.ended)

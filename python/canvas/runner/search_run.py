@@ -134,7 +134,7 @@ class Run:
         `number` is from 0, `seconds` are its own.
         """
         kind, candidate, seed, epochs = training
-        self.callbacks.epoch(
+        self.callbacks.epochs(
             EpochEvent(
                 self.study.folder, kind, candidate.name, seed, number + 1, epochs, loss, value,
                 self.study.metric.name, seconds,

@@ -113,8 +113,8 @@ class Store:
         if (version := study._format()) != VERSION:
             study.close()
             raise CanvasError(
-                f"the study '{path}' has the older format {version}: run its canvas search "
-                "once more (--trials 1 will do) and it is brought up to date"
+                f"the study '{path}' has the older format {version}: give its command, canvas "
+                "search or canvas fit, once more and it is brought up to date"
             )
         try:
             study._examine()
