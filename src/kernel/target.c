@@ -147,9 +147,6 @@ static canvas_status check_sizes(canvas_context *ctx, const struct target *t) {
     if (sizes[i].value < 1 || sizes[i].value > SIZE_LIMIT)
       return fail(ctx, CANVAS_BAD_INPUT, "target '%s': %s %lld is not in 1..%lld", t->name,
                   sizes[i].what, (long long)sizes[i].value, (long long)SIZE_LIMIT);
-  if (t->projected != 0 && t->projected != 1)
-    return fail(ctx, CANVAS_BAD_INPUT, "target '%s': projected %lld is neither 0 nor 1", t->name,
-                (long long)t->projected);
   return CANVAS_OK;
 }
 

@@ -14,8 +14,9 @@
  * An element is computed in float64 if its stage or a tensor that it loads is, else in float32; loads
  * of other types and results are converted. A mean, and a reduction whose result is converted, take
  * a stage for the sums before their own, since te reduces at the top of an expression alone. A bare
- * number takes the type of the operand beside it; alone it is te.const. expm1, log1p and prod, which
- * te does not have, are functions above, if they are used.
+ * number takes the type of the operand beside it; alone it is te.const. What te does not have is
+ * defined above where it is used: expm1, log1p, prod, and largest and smallest, which are te.max and
+ * te.min but for infinities: those of te begin at the least and the largest finite number.
  */
 #include <math.h>
 #include <stdio.h>
@@ -30,6 +31,7 @@ struct tvm {
   const struct program *p;
   const struct program_tensor *t; /* the stage under way */
   const char *type;               /* that it is computed in */
+  bool infinite;                  /* whether infinities are among the numbers */
   struct buf *out;
 };
 
@@ -42,11 +44,11 @@ static const char *type_name(enum program_dtype dtype) {
 
 static bool is_python_word(const char *name) {
   static const char *const words[] = {
-      "False",   "None",     "True",     "and",    "as",    "assert", "async",  "await",
-      "break",   "class",    "continue", "def",    "del",   "elif",   "else",   "except",
-      "finally", "for",      "from",     "global", "if",    "import", "in",     "is",
-      "lambda",  "nonlocal", "not",      "or",     "pass",  "raise",  "return", "try",
-      "while",   "with",     "yield",    "te",     "expm1", "log1p",  "prod",   "float"};
+      "False", "None",     "True",  "and",    "as",      "assert",  "async",  "await",    "break",
+      "class", "continue", "def",   "del",    "elif",    "else",    "except", "finally",  "for",
+      "from",  "global",   "if",    "import", "in",      "is",      "lambda", "nonlocal", "not",
+      "or",    "pass",     "raise", "return", "try",     "while",   "with",   "yield",    "te",
+      "expm1", "log1p",    "prod",  "float",  "largest", "smallest"};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
     if (!strcmp(words[i], name)) return true;
   return false;
@@ -126,11 +128,11 @@ static void put_binary(struct tvm *w, const struct px_node *n, enum px_binding b
   put_beside(w, n->arg[1], n->arg[0], binding + 1);
 }
 
-/* te.max(a, k) would reduce over the axis k: its variable is no axis. */
+/* te.max(a, k) would reduce over the axis k: a sum is no axis. */
 static void put_argument(struct tvm *w, int expr) {
   const struct px_node *n = node_at(w, expr);
   put(w, expr, BIND_SELECT);
-  if (n->op == PX_AXIS && n->integer >= w->t->rank) buf_puts(w->out, ".var");
+  if (n->op == PX_AXIS && n->integer >= w->t->rank) buf_puts(w->out, " + 0");
 }
 
 /* The conditions of a && b && c: te.all takes any number. */
@@ -270,7 +272,9 @@ static void end_compute(struct tvm *w, const char *name) {
 }
 
 static void put_reduction(struct tvm *w) {
-  static const char *const reducers[] = {"", "te.sum", "te.max", "te.sum", "te.min", "prod"};
+  static const char *const finite[] = {"", "te.sum", "te.max", "te.sum", "te.min", "prod"};
+  static const char *const infinite[] = {"", "te.sum", "largest", "te.sum", "smallest", "prod"};
+  const char *const *reducers = w->infinite ? infinite : finite;
   buf_printf(w->out, "%s(\n            ", reducers[w->t->reducer]);
   put(w, w->t->body, BIND_SELECT);
   buf_puts(w->out, ",\n            axis=[");
@@ -349,25 +353,39 @@ static void put_list(struct tvm *w, const int *tensors, int count) {
   buf_puts(w->out, "]");
 }
 
-static void put_functions(struct tvm *w) {
-  bool expm1 = false, log1p = false, prod = false;
-  for (int i = 0; i < w->p->nodes.count; i++) {
-    expm1 |= w->p->nodes.data[i].op == PX_EXPM1;
-    log1p |= w->p->nodes.data[i].op == PX_LOG1P;
-  }
+static void put_reducer(struct tvm *w, enum program_reducer reducer, const char *name,
+                        const char *function, const char *start) {
   for (int i = 0; i < w->p->tensors.count; i++)
-    prod |= w->p->tensors.data[i].reducer == REDUCE_PROD;
-  if (prod)
-    buf_puts(w->out,
-             "\nprod = te.comm_reducer(\n    lambda a, b: a * b, lambda dtype: te.const(1, "
-             "dtype), name=\"prod\"\n)\n");
+    if (w->p->tensors.data[i].reducer == reducer) {
+      buf_printf(w->out,
+                 "\n%s = te.comm_reducer(\n    lambda a, b: %s,\n    lambda dtype: te.const(%s, "
+                 "dtype),\n    name=\"%s\",\n)\n",
+                 name, function, start, name);
+      return;
+    }
+}
+
+static void put_functions(struct tvm *w) {
+  bool expm1 = false, log1p = false;
+  for (int i = 0; i < w->p->nodes.count; i++) {
+    const struct px_node *n = &w->p->nodes.data[i];
+    expm1 |= n->op == PX_EXPM1;
+    log1p |= n->op == PX_LOG1P;
+    w->infinite |= n->op == PX_NUMBER && isinf(n->number);
+  }
+  put_reducer(w, REDUCE_PROD, "prod", "a * b", "1");
+  if (w->infinite) {
+    put_reducer(w, REDUCE_MAX, "largest", "te.max(a, b)", "-float(\"inf\")");
+    put_reducer(w, REDUCE_MIN, "smallest", "te.min(a, b)", "float(\"inf\")");
+  }
   if (expm1)
     buf_puts(w->out, "\n\ndef expm1(x):\n    return te.tanh(0.5 * x) * (te.exp(x) + 1.0)\n");
   if (log1p)
     buf_puts(w->out,
              "\n\ndef log1p(x):\n    near = 1.0 + x  # what it rounds off is put back\n"
-             "    return te.log(near) + te.if_then_else(\n"
-             "        te.abs(x) < 1e6, (x - (near - 1.0)) / near, te.const(0.0, x.dtype)\n    )\n");
+             "    return te.if_then_else(\n"
+             "        te.abs(x) < 1e6, te.log(near) + (x - (near - 1.0)) / near, te.log(near)\n"
+             "    )\n");
 }
 
 static canvas_status check(canvas_context *ctx, const struct program *p) {
