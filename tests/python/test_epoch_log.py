@@ -204,6 +204,16 @@ def test_the_log_of_a_training(tmp_path):
 EVENT = EpochEvent(Path("runs"), "teacher", "teacher", 1, 1, 2, 0.5, 0.25, "accuracy", 1.5)
 
 
+def test_a_log_that_begins_late_is_noted(tmp_path):
+    """The epochs that the study has are not in it."""
+    with EpochLog(tmp_path) as log:
+        callbacks = Callbacks([], log)
+        assert callbacks.notes(known=False) == [log.note] * bool(log.note)
+        assert callbacks.notes(known=True)[-1].startswith("the log begins here: epochs of before")
+        log.on_epoch(EVENT)
+        assert callbacks.notes(known=True) == [log.note] * bool(log.note)
+
+
 def test_rows_without_a_study_belong_to_the_fit_that_goes_on(tmp_path):
     """Epochs of a teacher stand there before the study has begun."""
     with EpochLog(tmp_path) as log:

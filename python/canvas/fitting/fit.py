@@ -341,8 +341,8 @@ def begin(run: FitRun) -> None:
     if isinstance(source, Data):
         keep_beside(source, run.study.folder / stored.FOLDER)
     run.callbacks.claim(run.study)
-    if run.callbacks.note:
-        run.display.line(run.callbacks.note)
+    for note in run.callbacks.notes(bool(known)):
+        run.display.line(note)
     run.display.judged_by(task.judged_by)
     if task.metric is None:
         run.display.line(

@@ -84,6 +84,7 @@ class Log(Protocol):
     """A log that follows a run beside the user's callbacks (epoch_log.py)."""
 
     note: str
+    there: set[tuple[str, str]]
 
     def claim(self, owner: str | None, goes_on: bool = False) -> None: ...
 
@@ -103,6 +104,12 @@ class Callbacks:
     def note(self) -> str:
         """What the user should know of the log, or ""."""
         return "" if self.log is None else self.log.note
+
+    def notes(self, known: bool) -> list[str]:
+        """The same, and that the log of a study that is `known` has no rows yet."""
+        late = known and self.log is not None and not self.log.there
+        words = "the log begins here: epochs of before are in the study alone"
+        return [note for note in (self.note, words if late else "") if note]
 
     def claim(self, study: Study, goes_on: bool = False) -> None:
         """Raises CanvasError if the log belongs to another study.  `goes_on`: the study has not

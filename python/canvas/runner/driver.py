@@ -307,8 +307,8 @@ def begin(run: Run, subject: Subject, devices: Sequence[Device]) -> None:
             keep_beside(source, folder)
     else:
         run.data = {"name": subject.data_name, "seal": source.checksum}
-    if run.callbacks.note:
-        run.display.line(run.callbacks.note)
+    for note in run.callbacks.notes(bool(known)):
+        run.display.line(note)
     run.display.line(f"{options['model']} on {source.name}: {what}")
     if devices[0].shared or options["executor"] != LOCAL:
         where = "" if options["executor"] == LOCAL else " of the nodes of a cluster"
