@@ -179,6 +179,8 @@ static void programs(void **state) {
   canvas_count count;
   BAD_TEXTS(canvas_program_parse, (ctx), (OUT(canvas_program *)));
   NOTHING(canvas_program_print(NULL));
+  BAD(canvas_program_tvm(ctx, NULL, "name", OUT(char *)));
+  BAD(canvas_program_tvm(ctx, api.program, NULL, NULL));
   NOTHING(canvas_program_inputs(NULL));
   NOTHING(canvas_program_outputs(NULL));
   NOTHING(canvas_program_stages(NULL));

@@ -81,6 +81,7 @@ TEXT_CALL(pack_cost_json, canvas_pack_cost_json(CTX, api.pack, &text))
 TEXT_CALL(pack_idle_weights, canvas_pack_idle_weights(CTX, api.pack, &text))
 TEXT_CALL(pack_compare, canvas_pack_compare(CTX, api.pack, api.pack, &text))
 TEXT_CALL(pack_torch, canvas_pack_torch(CTX, api.pack, true, &text))
+TEXT_CALL(program_tvm, canvas_program_tvm(CTX, api.program, NULL, &text))
 TEXT_CALL(operator_describe, canvas_operator_describe(CTX, "gemm", &text))
 TEXT_CALL(program_count_json, canvas_program_count_json(CTX, api.program, &text))
 TEXT_CALL(bound_explain, canvas_bound_explain(CTX, api.bound, &text))
@@ -709,6 +710,7 @@ static const struct {
     CALL(pack_idle_weights),
     CALL(pack_reach),
     CALL(pack_torch),
+    CALL(program_tvm),
     CALL(pack_lower),
     CALL(program_parse),
     CALL(program_print),
