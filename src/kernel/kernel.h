@@ -82,7 +82,8 @@ const char *kernel_reach(const struct kernel *k);
 struct neighbours {
   bool h, w;
 };
-void neighbours_add(struct neighbours *images, const struct sizes *at); /* those of one more layer */
+void neighbours_add(struct neighbours *images,
+                    const struct sizes *at); /* those of one more layer */
 const char *kernel_reach_on(const struct kernel *k, struct neighbours images);
 
 /* -- text (kernel_text.c) -- */

@@ -84,8 +84,8 @@ static int choices(const struct kernel *k, int a, int b, struct candidate *out) 
   (void)b;
   if (k->nodes[a].op == PRIMITIVE_UNFOLD) return 0;
   for (int i = 0; i < FUNCTIONS; i++)
-    out[i] = (struct candidate){
-        .op = functions[i].op, .in = {a, -1}, .attrs.dim = dim_one(), .x = -1};
+    out[i] =
+        (struct candidate){.op = functions[i].op, .in = {a, -1}, .attrs.dim = dim_one(), .x = -1};
   return FUNCTIONS;
 }
 

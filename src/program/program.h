@@ -134,7 +134,7 @@ canvas_status program_parse(canvas_context *ctx, const char *text, size_t length
                             struct program **out);
 void program_print(const struct program *p, struct buf *buf);
 void program_print_expr(const struct program *p, int expr, struct buf *buf);
-void px_number_text(double value, char text[32]); /* the fewest digits that parse back to it */
+void px_number_text(double value, char text[32]);      /* the fewest digits that parse back to it */
 struct program *program_copy(const struct program *p); /* program_copy.c; `p` has to be verified */
 const char *px_op_text(enum px_op op);                 /* "+", "min"; "" for leaves */
 const char *program_dtype_name(enum program_dtype dtype);
