@@ -5,6 +5,7 @@
 import json
 import math
 import os
+import re
 import signal
 import time
 
@@ -17,6 +18,7 @@ from small_trained import Small, data, network  # noqa: E402, F401
 
 import canvas  # noqa: E402
 from canvas import _core  # noqa: E402
+from canvas.cli import main  # noqa: E402
 from canvas.fitting import (  # noqa: E402
     fit,
     fit_jobs,
@@ -244,6 +246,21 @@ def test_a_slow_teacher_leaves_each_stage_its_share_of_the_rest(took, ends):
     assert run.until(1.0) == pytest.approx(1100)
     run.options = {"time_limit": None}
     assert run.until(share) == math.inf
+
+
+def test_a_time_limit_ends_the_training_of_a_teacher(tmp_path, capsys):
+    """After an epoch, with one message; the same command goes on with the epochs that are kept."""
+    words = ["fit", "--model", "resnet8", "--width", "2", "--data", "digits", "--images", "200",
+             "--budget", "macs=0.5x", "--draws", "0", "--latency", "none", "--workers", "1",
+             "--teacher-epochs", "400", "--progress", "lines", "--out", str(tmp_path)]  # fmt: skip
+    ended = []
+    for _ in range(2):
+        assert main([*words, "--time-limit", "1s"]) == 2
+        told = capsys.readouterr().err
+        found = re.search(r"training of the teacher after (\d+) of 400 epochs; the same", told)
+        assert found, told
+        ended.append(int(found[1]))
+    assert 0 < ended[0] < ended[1] < 400
 
 
 def test_too_little_time_is_one_message(network, data):
