@@ -10,6 +10,7 @@ enum budget_kind { BUDGET_MACS, BUDGET_PARAMS, BUDGET_KINDS };
  * exactly num/den as it was written; den is a power of ten. */
 struct bound {
   bool given, relative;
+  bool usual; /* the default: nothing names it */
   int64_t num, den;
 };
 struct budget {

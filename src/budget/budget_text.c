@@ -17,7 +17,7 @@ const char *budget_kind_name(enum budget_kind kind) {
 }
 
 static struct bound once(void) {
-  return (struct bound){.given = true, .relative = true, .num = 1, .den = 1};
+  return (struct bound){.given = true, .relative = true, .usual = true, .num = 1, .den = 1};
 }
 
 struct budget budget_default(void) {

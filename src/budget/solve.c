@@ -74,20 +74,23 @@ static canvas_status set_limits(canvas_context *ctx, const struct budget *budget
 
 /* -- whether the sizes satisfy it -- */
 
-/* "1000 (0.5x of 2000)" */
-static void describe(const struct bound *b, int64_t value, int64_t base, struct buf *out) {
+/* "1000 (0.5x of 2000)", with what lifts a limit that nobody gave. */
+static void describe(const struct bound *b, enum budget_kind kind, int64_t value, int64_t base,
+                     struct buf *out) {
   buf_printf(out, "%lld", (long long)value);
   if (!b->relative) return;
   buf_puts(out, " (");
   bound_print(b, out);
-  buf_printf(out, " of %lld)", (long long)base);
+  buf_printf(out, " of %lld", (long long)base);
+  if (b->usual) buf_printf(out, ", the default: %s=none lifts it", budget_kind_name(kind));
+  buf_puts(out, ")");
 }
 
 /* `proven`: no other sizes can do better. */
 static canvas_status reject(canvas_context *ctx, bool proven, int kind, int64_t value,
                             const char *what, const struct bound *b, int64_t limit, int64_t base) {
   struct buf text = {0};
-  describe(b, limit, base, &text);
+  describe(b, (enum budget_kind)kind, limit, base, &text);
   canvas_status status = fail(ctx, CANVAS_NONE, "%s%s %lld of the %s of %s",
                               proven ? "" : "not found: ", budget_kind_name((enum budget_kind)kind),
                               (long long)value, what, text.text);

@@ -18,6 +18,7 @@ static const char fork[] = KERNEL(
     "fork", "b = fc a to=x0\nc = fc a to=x1\nd = fc b to=C\ne = fc c to=C\nf = add d e\nout f\n");
 static const char convolution[] =
     KERNEL("convolution", "b = unfold a over=H,W k=K\nc = fc b to=C\nout c\n");
+static const char squared[] = KERNEL("squared", "b = fc a to=C*C\nc = fc b to=C\nout c\n");
 static const char identity[] = KERNEL("identity", "out a\n");
 static const char groups[] =
     KERNEL("groups", "b = group a by=G\nc = fc b to=x0\nd = group c by=G\ne = fc d to=C\nout e\n");
@@ -299,6 +300,14 @@ static const struct {
     {{convolution, "8,2,2", "macs=1x..1x", 0, 0, false}, "", 0},
     {{convolution, "8,2,2", "macs=1.3x,params=0.99x", 0, 0, false},
      "none: params 576 of the smallest sizes are over the budget of 570 (0.99x of 576)",
+     0},
+    {{convolution, "8,2,2", "macs=1.3x", 0, 0, false}, "", 0},
+    {{squared, "8,2,2", "macs=none", 0, 0, false},
+     "none: params 1024 of the smallest sizes are over the budget of 576 (1x of 576, the default: "
+     "params=none lifts it)",
+     0},
+    {{squared, "8,2,2", "macs=none,params=1x", 0, 0, false},
+     "none: params 1024 of the smallest sizes are over the budget of 576 (1x of 576)",
      0},
     {{convolution, "8,2,2", "flops=4608", 0, 0, false}, "", 0},
     {{convolution, "8,2,2", "flops=4607", 0, 0, false},
