@@ -41,7 +41,7 @@ from canvas.fitting.divergence import imitation
 from canvas.fitting.fit_jobs import IMAGES, RATE, VALIDATION
 from canvas.fitting.fit_run import REFIT
 from canvas.fitting.forks import run_forked
-from canvas.fitting.item_table import Row, fill, fit_operator, kept_rows
+from canvas.fitting.item_table import Row, Way, fill, fit_operator, kept_rows
 from canvas.fitting.menu import CONTROLS, SHARES, Operator, sizes_of
 from canvas.fitting.screen import Screened, screen, survivors
 from canvas.fitting.teacher import Fitted, Teacher
@@ -86,8 +86,8 @@ class Parts:
             return replace(row, fitted=fitted)
 
         rows = fill(
-            self.teacher, self.recorded, menu, self.seed, False, self.given.workers, tell=tell,
-            take_over=take_over,
+            self.teacher, self.recorded, menu, Way(self.seed, False, take_over),
+            self.given.workers, tell=tell,
         )  # fmt: skip
         return [*kept_rows(self.teacher, False), *rows]
 

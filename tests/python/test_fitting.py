@@ -110,7 +110,7 @@ def test_rows_are_functions_of_their_arguments(teacher, recorded):
     target = teacher.targets[1]
     sized = sizes_of(menu.CONTROLS[4], target, (0.5,))[0]
     rows = [
-        item_table.fit_item(teacher, recorded[target.name], sized, 10, 3, timed=False)
+        item_table.fit_item(teacher, recorded[target.name], sized, 10, item_table.Way(3, False))
         for _ in range(2)
     ]
     assert rows[0].error == rows[1].error and rows[0].loss == rows[1].loss

@@ -29,7 +29,7 @@ from ..training.layer_data import LayerData
 from ..training.train import Training
 from . import weight_files
 from .divergence import imitation
-from .item_table import Outcome, fit_operator, outcome_of
+from .item_table import Outcome, Way, fit_operator, outcome_of
 from .menu import Sized
 from .screen import error_of
 from .teacher import Fitted, Teacher
@@ -119,7 +119,8 @@ class FitJobs:
 
     def item(self, sized: Sized, steps: int, seed: int, timed: bool) -> Outcome:
         """An item of the table."""
-        return outcome_of(self.teacher, self.recorded[sized.layer], sized, steps, seed, timed)
+        way = Way(seed, timed)
+        return outcome_of(self.teacher, self.recorded[sized.layer], sized, steps, way)
 
     def refit(self, one: Chosen) -> Refitted:
         """An operator fitted anew, with its weights."""

@@ -39,7 +39,7 @@ from . import weight_files
 from .budget import Budget, parse_budget
 from .candidates import CONTROLS, MIX, SINGLE, Proposal, propose
 from .fit_jobs import FARTHEST, IMAGES, Chosen, FitJobs, Tuned, Tuning
-from .item_table import LONG, SHORT, Outcome, Row, fill, kept_rows
+from .item_table import LONG, SHORT, Outcome, Row, Way, fill, kept_rows
 from .job_runner import Forked, JobRunner
 from .menu import CONTROLS as KNOWN
 from .menu import FLOOR, Sized, sized_from, sizes_of
@@ -283,7 +283,7 @@ class FitRun:
             return row
 
         rows = fill(
-            self.teacher, self.recorded, menu, self.seed, self.timed, self.workers,
+            self.teacher, self.recorded, menu, Way(self.seed, self.timed), self.workers,
             (self.until(SHORT_FITS_END), self.until(TABLE_ENDS)), known, tell,
             outcomes_of=lambda jobs, steps, until: self.runner.items(
                 jobs, steps, self.seed, self.timed, until

@@ -75,24 +75,27 @@ def kept_rows(
     return rows
 
 
-def fit_item(
-    teacher: Teacher,
-    data: LayerData,
-    sized: Sized,
-    steps: int,
-    seed: int,
-    timed: bool,
-    take_over: bool = True,
-) -> Row:
+@dataclass(frozen=True)
+class Way:
+    """How items are fitted: from a seed; `timed`: as native code, too; with `take_over`, weights
+    that enter linearly start from the layer's.
+    """
+
+    seed: int
+    timed: bool
+    take_over: bool = True
+
+
+def fit_item(teacher: Teacher, data: LayerData, sized: Sized, steps: int, way: Way) -> Row:
     """Fit, score and time one item.  A failure is a row with infinite loss."""
     cost = sized.pack.cost
     row = Row(
         sized, sized.layer, steps, 1.0, math.inf, math.inf, int(cost["macs"]), int(cost["params"])
     )
     try:
-        fitted, error = fit_operator(data, sized, steps, seed, take_over)
+        fitted, error = fit_operator(data, sized, steps, way.seed, way.take_over)
         row = replace(row, error=error, fitted=fitted)
-        seconds = seconds_of(_core.lower(sized.pack.text, 0, 1)) if timed else math.nan
+        seconds = seconds_of(_core.lower(sized.pack.text, 0, 1)) if way.timed else math.nan
         loss = teacher.loss_of(sized.layer, fitted)
         return replace(row, loss=loss, seconds=seconds, why="" if math.isfinite(loss) else NAN)
     except (CanvasError, RuntimeError) as error:
@@ -127,17 +130,9 @@ class Outcome:
     used: float
 
 
-def outcome_of(
-    teacher: Teacher,
-    data: LayerData,
-    sized: Sized,
-    steps: int,
-    seed: int,
-    timed: bool,
-    take_over: bool = True,
-) -> Outcome:
+def outcome_of(teacher: Teacher, data: LayerData, sized: Sized, steps: int, way: Way) -> Outcome:
     begun = time.process_time()
-    row = fit_item(teacher, data, sized, steps, seed, timed, take_over)
+    row = fit_item(teacher, data, sized, steps, way)
     weights = b"" if row.fitted is None else fitted_to_bytes(row.fitted)
     return Outcome(row.error, row.loss, row.seconds, row.why, weights, time.process_time() - begun)
 
@@ -155,13 +150,11 @@ def fill(
     teacher: Teacher,
     data: Mapping[str, LayerData],
     menu: Sequence[Sized],
-    seed: int,
-    timed: bool,
+    way: Way,
     workers: int = 1,
     until: tuple[float, float] = (math.inf, math.inf),
     known: Mapping[Key, Row] = MappingProxyType({}),
     tell: Callable[[Row, Outcome], Row] = lambda row, outcome: row,
-    take_over: bool = True,
     outcomes_of: Outcomes | None = None,
 ) -> list[Row]:
     """The table of a menu: every item for SHORT steps, the better half of each layer for LONG
@@ -169,8 +162,8 @@ def fill(
     rows that are there.
 
     `known` are rows of an earlier run; `tell` hears of every other one, keeps its weights, and
-    gives the row that stands for it.  `take_over` as in `fit_operator`.  `outcomes_of` does so
-    many steps with items until a moment (default: in `workers` children).
+    gives the row that stands for it.  `outcomes_of` does so many steps with items until a moment
+    (default: in `workers` children).
     """
     rows: dict[tuple[str, str], Row] = {}
     for steps, end in zip((SHORT, LONG), until, strict=True):
@@ -183,7 +176,7 @@ def fill(
                 asked.append(sized)
 
         def job(sized: Sized, steps: int = steps) -> Outcome:
-            return outcome_of(teacher, data[sized.layer], sized, steps, seed, timed, take_over)
+            return outcome_of(teacher, data[sized.layer], sized, steps, way)
 
         every = (
             outcomes_of(asked, steps, end)
