@@ -64,7 +64,9 @@ def summary(fits: list[Fit], key: tuple[str, str]) -> dict[str, Any]:
         (best_of_kind(found)[key], found.teacher) for found in fits if key in best_of_kind(found)
     ]
     tests = [100 * one.test for one, _ in pairs if one.test is not None]
-    points = [100 * (one.test - teacher.test) for one, teacher in pairs if one.test is not None]
+    points = [
+        round(100 * (one.test - teacher.test), 6) for one, teacher in pairs if one.test is not None
+    ]
     speeds = [one.speedup for one, _ in pairs if one.speedup is not None]
     return {
         "budget": key[0] or "-",

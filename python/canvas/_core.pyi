@@ -128,7 +128,7 @@ def torch_code(pack: str, patterns: bool = True) -> str:
     """
 
 def tvm_code(program: str, name: str = "") -> str:
-    """Python that defines a program in TVM's tensor expressions (te).
+    """Python that defines a program in TVM's tensor expressions.
 
     `name`: of its function, in place of the program's.  Raises Error for a reduction whose bounds
     depend on data or on other axes.

@@ -17,10 +17,6 @@ API_STATUS(canvas_sampler_new,
   struct sampler *s;
   TRY(sample_options_parse(ctx, options, length, &parsed));
   TRY(sampler_new(ctx, &targets->list, &parsed, seed, &s));
-  if (sampler_check(ctx, s) != CANVAS_OK) {
-    sampler_free(s);
-    return CANVAS_BAD_INPUT;
-  }
   *out = (canvas_sampler *)s;
   return CANVAS_OK;
 }
@@ -38,6 +34,7 @@ API_STATUS(canvas_sampler_draw,
   NEED(groups);
   struct kernel *k;
   int64_t g;
+  TRY(sampler_check(ctx, (struct sampler *)sampler));
   TRY(sampler_draw(ctx, (struct sampler *)sampler, index, &k, &g));
   *out = (canvas_kernel *)k;
   *groups = g;

@@ -81,7 +81,7 @@ def test_the_manual_is_right_roff(tmp_path):
 TYPED = {
     "canvas so": ["solve"],
     "canvas solve --b": ["--budget"],
-    "canvas show --as t": ["text", "torch"],
+    "canvas show --as t": ["text", "torch", "tvm"],
     "canvas help tri": ["trials"],
     "canvas trials --fo": ["--format"],
     "canvas trials --format ": ["csv", "json", "table"],

@@ -127,7 +127,7 @@ def test_the_test_split_is_scored_once(whole, tmp_path, monkeypatch):
         ({"rate": "0.2"}, "--rate 0.2 instead of 0.1 now"),
         ({"seed": 2}, "--seed 2 instead of 1 now"),
         ({"amp": "bf16"}, "--amp bf16 instead of no now"),
-        ({"policy": "spatial"}, "--policy spatial instead of paper now"),
+        ({"policy": "all"}, "--policy all instead of paper now"),
         ({"data": images(offset=1.0)}, "other images now"),
         ({"what": "baseline"}, "baseline instead of Kernel_53fa05b27c95805b now"),
     ],
