@@ -385,7 +385,7 @@ def test_a_cluster_whose_head_is_killed(nets):
             while "done" not in (told := driver.stderr.readline()):
                 assert told
             os.kill(int(head), signal.SIGKILL)
-            _, told = driver.communicate(timeout=50)
+            _, told = driver.communicate(timeout=150)
             assert driver.returncode == 2, told
             last = told.strip().splitlines()[-1]
             assert "the head of the Ray cluster" in last and "what is done is kept" in last
