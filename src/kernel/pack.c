@@ -12,8 +12,8 @@
  *   keep layer3.0.conv1 Cin=128 Cout=128 KH=3 KW=3 H=28 W=28 stride=1
  *
  * H and W are those of the layer's input. groups= and dilation= are printed only if they are not 1,
- * projected= only if it is 1 (its weight is the first of the comment), G only if the kernel uses it, `norm` only if a weight is normalised. The comment shows each weight's
- * layout, copies first. `keep` lines stand at the end. print(parse(t)) is stable.
+ * projected= only if it is 1 (its weight is the first of the comment), G only if the kernel uses it,
+ * `norm` only if a weight is normalised. The comment shows each weight's layout, copies first. `keep` lines stand at the end. print(parse(t)) is stable.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -25,13 +25,15 @@
 #include "program/scalar_ops.h"
 #include "spell/spell.h"
 
-enum { NAME = PROGRAM_NAME + 8 };
+enum { NAME = PROGRAM_NAME + 16 };
 
 struct tvm {
   const struct program *p;
   const struct program_tensor *t; /* the stage under way */
   const char *type;               /* that it is computed in */
   bool infinite;                  /* whether infinities are among the numbers */
+  char (*tensors)[NAME];          /* their names in Python, each once */
+  char axes[PROGRAM_AXES][NAME];  /* those of the stage */
   struct buf *out;
 };
 
@@ -56,7 +58,8 @@ static bool is_python_word(const char *name) {
 
 /* The name as Python takes it: letters, digits and _, no word of Python or of the text around it. */
 static void python_name(const char *name, const char *more, char out[NAME]) {
-  snprintf(out, NAME, "%s%s", name, more);
+  bool digit = *name >= '0' && *name <= '9';
+  snprintf(out, NAME, "%s%s%s", digit ? "_" : "", name, more);
   for (char *c = out; *c; c++)
     if (!(*c == '_' || (*c >= '0' && *c <= '9') || (*c >= 'a' && *c <= 'z') ||
           (*c >= 'A' && *c <= 'Z')))
@@ -64,14 +67,37 @@ static void python_name(const char *name, const char *more, char out[NAME]) {
   if (is_python_word(out)) strcat(out, "_");
 }
 
-static void tensor_name(const struct tvm *w, int tensor, char out[NAME]) {
-  python_name(w->p->tensors.data[tensor].name, "", out);
+static bool is_among(const char *name, char (*names)[NAME], int count) {
+  for (int i = 0; i < count; i++)
+    if (!strcmp(names[i], name)) return true;
+  return false;
 }
 
-/* Axes that are called as a tensor would hide it. */
-static void axis_name(const struct tvm *w, int axis, char out[NAME]) {
-  const char *name = w->t->axes[axis].name;
-  python_name(name, program_find(w->p, name) >= 0 ? "_axis" : "", out);
+/* The name, or with a number behind it the first that no tensor and none of `axes` axes of the stage
+ * has. */
+static void make_unique(struct tvm *w, int tensors, int axes, char name[NAME]) {
+  char first[NAME];
+  snprintf(first, NAME, "%.*s", PROGRAM_NAME, name);
+  for (int n = 2; is_among(name, w->tensors, tensors) || is_among(name, w->axes, axes); n++)
+    snprintf(name, NAME, "%.*s_%d", PROGRAM_NAME, first, n);
+}
+
+static void name_tensors(struct tvm *w) {
+  for (int i = 0; i < w->p->tensors.count; i++) {
+    python_name(w->p->tensors.data[i].name, "", w->tensors[i]);
+    make_unique(w, i, 0, w->tensors[i]);
+  }
+}
+
+/* Of the stage under way. An axis that is called as a tensor would hide it. */
+static void name_axes(struct tvm *w) {
+  int tensors = w->p->tensors.count;
+  for (int i = 0; i < w->t->rank + w->t->reductions; i++) {
+    const char *name = w->t->axes[i].name;
+    python_name(name, "", w->axes[i]);
+    if (is_among(w->axes[i], w->tensors, tensors)) python_name(name, "_axis", w->axes[i]);
+    make_unique(w, tensors, i, w->axes[i]);
+  }
 }
 
 /* -- expressions -- */
@@ -107,9 +133,7 @@ static void put_beside(struct tvm *w, int expr, int other, enum px_binding least
 
 static void put_load(struct tvm *w, const struct px_node *n) {
   const struct program_tensor *t = &w->p->tensors.data[n->tensor];
-  char name[NAME];
-  tensor_name(w, n->tensor, name);
-  buf_printf(w->out, "%s[", name);
+  buf_printf(w->out, "%s[", w->tensors[n->tensor]);
   for (int i = 0; i < t->rank; i++) {
     if (i) buf_puts(w->out, ", ");
     put(w, w->p->indices.data[n->first + i], BIND_SELECT);
@@ -189,7 +213,6 @@ static const char *function_of(enum px_op op) {
 }
 
 static void put_node(struct tvm *w, const struct px_node *n, enum px_binding binding) {
-  char name[NAME];
   if (function_of(n->op)) {
     put_call(w, n, function_of(n->op));
     return;
@@ -200,10 +223,7 @@ static void put_node(struct tvm *w, const struct px_node *n, enum px_binding bin
     case PX_BOOL: buf_printf(w->out, "te.const(%d, \"bool\")", (int)n->integer); break;
     case PX_LOAD: put_load(w, n); break;
     case PX_REAL: put_real(w, n); break;
-    case PX_AXIS:
-      axis_name(w, (int)n->integer, name);
-      buf_puts(w->out, name);
-      break;
+    case PX_AXIS: buf_puts(w->out, w->axes[n->integer]); break;
     case PX_NEG:
       buf_puts(w->out, "-");
       put(w, n->arg[0], BIND_SIGN);
@@ -242,11 +262,7 @@ static void put_shape(struct tvm *w) {
 }
 
 static void put_axes(struct tvm *w, int first, int end) {
-  char name[NAME];
-  for (int i = first; i < end; i++) {
-    axis_name(w, i, name);
-    buf_printf(w->out, i > first ? ", %s" : "%s", name);
-  }
+  for (int i = first; i < end; i++) buf_printf(w->out, i > first ? ", %s" : "%s", w->axes[i]);
 }
 
 static bool loads_type(const struct tvm *w, int expr, enum program_dtype dtype) {
@@ -292,8 +308,9 @@ static double elements_of(const struct program_tensor *t) {
 /* The sums of a mean, or of a reduction in another type, as a stage of their own; its element at the
  * axes of the stage, finished. */
 static void put_from_sums(struct tvm *w, const char *name) {
-  char sums[NAME + 8];
-  snprintf(sums, sizeof sums, "%s_sums", name);
+  char sums[NAME];
+  python_name(name, "_sums", sums);
+  make_unique(w, w->p->tensors.count, w->t->rank + w->t->reductions, sums);
   begin_compute(w, sums);
   put_reduction(w);
   end_compute(w, sums);
@@ -310,16 +327,14 @@ static void put_from_sums(struct tvm *w, const char *name) {
 static void put_stage(struct tvm *w, int tensor) {
   const struct program_tensor *t = w->t = &w->p->tensors.data[tensor];
   bool wide = t->dtype == PROGRAM_F64 || loads_type(w, t->body, PROGRAM_F64);
-  char name[NAME], axis[NAME];
+  const char *name = w->tensors[tensor];
+  name_axes(w);
   w->type = wide ? "float64" : "float32";
   bool converted = strcmp(w->type, type_name(t->dtype)) != 0;
   bool sums = t->reductions && (converted || t->reducer == REDUCE_MEAN);
-  tensor_name(w, tensor, name);
-  for (int i = t->rank; i < t->rank + t->reductions; i++) {
-    axis_name(w, i, axis);
-    buf_printf(w->out, "    %s = te.reduce_axis((0, %lld), name=\"%s\")\n", axis,
-               (long long)t->axes[i].size, axis);
-  }
+  for (int i = t->rank; i < t->rank + t->reductions; i++)
+    buf_printf(w->out, "    %s = te.reduce_axis((0, %lld), name=\"%s\")\n", w->axes[i],
+               (long long)t->axes[i].size, w->axes[i]);
   if (!sums) begin_compute(w, name);
   if (converted && !sums) buf_puts(w->out, "(");
   if (sums)
@@ -333,9 +348,8 @@ static void put_stage(struct tvm *w, int tensor) {
 }
 
 static void put_input(struct tvm *w, int tensor) {
-  char name[NAME];
+  const char *name = w->tensors[tensor];
   w->t = &w->p->tensors.data[tensor];
-  tensor_name(w, tensor, name);
   buf_printf(w->out, "    %s = te.placeholder(", name);
   put_shape(w);
   buf_printf(w->out, ", \"%s\", name=\"%s\")\n", type_name(w->t->dtype), name);
@@ -344,12 +358,8 @@ static void put_input(struct tvm *w, int tensor) {
 /* -- the text -- */
 
 static void put_list(struct tvm *w, const int *tensors, int count) {
-  char name[NAME];
   buf_puts(w->out, "[");
-  for (int i = 0; i < count; i++) {
-    tensor_name(w, tensors[i], name);
-    buf_printf(w->out, i ? ", %s" : "%s", name);
-  }
+  for (int i = 0; i < count; i++) buf_printf(w->out, i ? ", %s" : "%s", w->tensors[tensors[i]]);
   buf_puts(w->out, "]");
 }
 
@@ -407,6 +417,8 @@ canvas_status spell_tvm(canvas_context *ctx, const struct program *p, const char
   struct tvm w = {.p = p, .out = out};
   char name[NAME];
   TRY(check(ctx, p));
+  w.tensors = mem_alloc((size_t)p->tensors.count * sizeof *w.tensors);
+  name_tensors(&w);
   python_name(called, "", name);
   buf_printf(out,
              "# Program '%s' in TVM's tensor expressions, written by canvas " CANVAS_VERSION
@@ -430,5 +442,6 @@ canvas_status spell_tvm(canvas_context *ctx, const struct program *p, const char
   buf_puts(out, ", ");
   put_list(&w, p->outputs.data, p->outputs.count);
   buf_puts(out, "\n");
+  mem_free(w.tensors);
   return CANVAS_OK;
 }

@@ -78,14 +78,12 @@ static void impossible_draws(void **state) {
   } rows[] = {
       {"primitives=1", "8,4,4",
        "primitives=1..1: a kernel that reaches has at least 2 primitives, one that reads "
-       "neighbours "
-       "and an fc; allow more, or give require=none"},
+       "neighbours and an fc; allow more, or give require=none"},
       {"primitives=1..2", "8,4,4", ""},
       {"primitives=1 require=none", "8,4,4", ""},
       {"draws=rules unfold=0 shift=0 free=0", "8,4,4",
-       "draws= gives unfold and shift the weight 0, which alone read neighbours: give one of them "
-       "a "
-       "weight, or require=none"},
+       "draws= gives unfold and shift the weight 0, which alone read neighbours: give one of "
+       "them a weight, or require=none"},
       {"draws=rules unfold=0 shift=0 free=0", "8,1,1", ""},
       {"draws=rules unfold=0 shift=0 free=0.1", "8,4,4", ""},
       {"draws=paper unfold=0 shift=0 require=none", "8,4,4", ""},

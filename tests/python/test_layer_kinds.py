@@ -474,17 +474,29 @@ def test_a_network_that_reads_all_its_layers_is_one_message():
         canvas.convert(net, image(), **only)
 
 
-def test_a_pack_whose_layers_stay_is_no_other_network():
+def test_a_pack_whose_layers_stay_is_no_other_network(monkeypatch):
     """`canvas train` and `canvas export` with another choice of layers than the search's."""
-    from canvas.nn.convert import convert_layers
+    from canvas.nn import network as networks
+    from canvas.nn.network import Recipe, build_network
 
-    layers = nn.Conv2d(16, 24, 3, padding=1), nn.Conv2d(24, 24, 3, padding=1)
-    pack = canvas.sample(convert(network(nn.Sequential(*layers)), unequal="project").model, seed=1)
-    other = network(nn.Sequential(*layers))
-    message = r"the pack has a kernel for '3\.0', which stays: neither of its channels 16 -> 24"
+    def build(in_channels, num_classes):
+        layers = nn.Conv2d(16, 24, 3, padding=1), nn.Conv2d(24, num_classes, 3, padding=1)
+        return nn.Sequential(
+            network(nn.Sequential(*layers)), nn.AdaptiveAvgPool2d(1), nn.Flatten()
+        )
+
+    monkeypatch.setattr(networks, "load_model", lambda model, channels, classes, **more: build(
+        channels, classes))  # fmt: skip
+    pack = canvas.sample(convert(build(3, 24), unequal="project").model, seed=1)
+    recipe = Recipe("own:build", None, (3, 12, 12), 24, "all unequal=skip", 0)
+    message = r"the pack has a kernel for '0\.3\.0', which stays: neither of its channels 16 -> 24"
     with pytest.raises(canvas.CanvasError, match=message):
-        convert_layers(other, image(), "paper unequal=skip", inplace=True, named=pack.targets)
-    assert not any(isinstance(child, Placeholder) for child in other.modules())
+        build_network(recipe, pack.text)
+    kept = canvas.get_placeholders(convert(build(3, 24)).model)["0.3.0"].target
+    second = canvas.KernelPack("canvas 1\n" + pack.kernel.partition("\n")[2]
+                               + pack.text[pack.text.index("bind 0.3.1") :])  # fmt: skip
+    mixed = canvas.KernelPack.join([second], keep=[kept])
+    assert build_network(recipe, mixed.text)(image()).shape == (2, 24)
 
 
 def test_kept_layers_have_no_projection():

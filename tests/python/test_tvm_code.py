@@ -155,6 +155,10 @@ PROGRAMS = {
     "Y[i:3] = (if P[i] > -inf then P[i] else 0) + (if Q[i] < inf then Q[i] else 1) * R[i]\n",
     "words of Python": "in lambda f32 [def:3, te:2]\nclass[te:2] = lambda[def, te] // sum def:3\n"
     "Y[float:2] = class[float]\n",
+    "names that come to the same": "in class f32 [i:3]\nin class_ f32 [i_axis:3]\n"
+    "P_sums[i:3] = class_[i]\nP[i:3] = class[i] * real(class) // mean class:2\n"
+    "i[P:3, P_axis:2] = P_sums[P] * real(P_axis)\n"
+    "Y[i:3, i_axis:2] = i[i, i_axis] + P[i] * class_[i]\n",
     "axes named as tensors": "in A f32 [A:3]\nB[A:3] = A[A] * 2\nY[B:3] = B[B]\n",
     "numbers": "Y[i:3] = if i < 1 then 0.1 else if i < 2 then 3 else 1e-30 + 2 * (1 - 0.5)\n",
 }

@@ -20,7 +20,7 @@ from ..cluster.connect import SHARING, cluster_of, device_of_cluster, workers_of
 from ..data import READERS, Data, NamedSource, Streamed, as_data, stored
 from ..data.readers import image_options
 from ..data.streamed import made_by_name
-from ..errors import CanvasError
+from ..errors import CanvasError, NoSolution
 from ..layer_choice import LayerChoice
 from ..nn.load_model import load_for
 from ..nn.network import Recipe, build_network
@@ -236,7 +236,7 @@ def _train_teacher(
             kept.store(training)
             record(epoch, time.monotonic() - begun)
             if until is not None and training.done < epochs and time.monotonic() > until:
-                raise CanvasError(
+                raise NoSolution(
                     f"the time limit ended the training of the teacher after {training.done} of "
                     f"{several(epochs, 'epoch')}; the same command goes on with it"
                 )

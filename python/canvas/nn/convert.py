@@ -153,7 +153,6 @@ def convert_layers(
             put_everywhere(model, survey.layers[path], placeholder)
         read = _read_by_the_network(model, example_input, placed)
         reasons |= read
-        _check_named(reasons, named)
     except BaseException:  # the network is as it was, whatever ended the conversion
         for placeholder in placed.values():
             _take_out(model, placeholder)
@@ -168,15 +167,6 @@ def convert_layers(
     covered = sum(row.macs for row in rows if row.status == "replaced") / max(survey.total, 1)
     warning = _little(rows, covered, survey.total, choice) if covered < LITTLE else ""
     return Conversion(model, targets_text(targets), rows, covered, survey.total, warning)
-
-
-def _check_named(reasons: Mapping[str, str], named: Collection[str]) -> None:
-    """A pack has no kernel for a layer that stays, unless it names no layer of this network."""
-    if not any(plain_name(path, set()) in named and not why for path, why in reasons.items()):
-        return
-    for path, why in reasons.items():
-        if why and plain_name(path, set()) in named:
-            raise CanvasError(f"the pack has a kernel for '{path}', which stays: {why}")
 
 
 class _Noting(Placeholder):
@@ -218,7 +208,7 @@ def _read_by_the_network(
         wanted = {
             path: name
             for path, holder in placed.items()
-            if (name := holder.__dict__.pop("wanted", "")) and not name.startswith("_")
+            if (name := holder.__dict__.pop("wanted", ""))
         }
         for path, name in wanted.items():
             _take_out(model, placed.pop(path))

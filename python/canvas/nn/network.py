@@ -16,9 +16,11 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from ..errors import CanvasError
 from ..inputs import Inputs
 from .behaviour import record, record_answers
 from .convert import convert_layers, replace, restore_kept
+from .layer_target import plain_name
 from .load_model import check_model, load_model
 from .pack import KernelPack
 from .placeholder import get_placeholders, known_targets
@@ -154,9 +156,21 @@ def re_solve(recipe: Recipe, pack: str) -> str:
 
 
 def _converted(model: nn.Module, recipe: Recipe, kernel: KernelPack) -> nn.Module:
-    """With placeholders in the layers that a pack names."""
+    """With placeholders in the layers that a pack names.
+
+    Raises CanvasError if the choice of layers keeps some of those that it has kernels for.
+    """
     example, named = recipe.example().example, [*kernel.targets, *kernel.kept]
-    return convert_layers(model, example, recipe.policy, inplace=True, named=named).model
+    conversion = convert_layers(model, example, recipe.policy, inplace=True, named=named)
+    names = {row.name: plain_name(row.name, set()) for row in conversion.table}
+    own = [row for row in conversion.table if names[row.name] in kernel.targets]
+    if any(row.status == "replaced" for row in own):  # else it goes by sizes
+        for row in own:
+            if row.status != "replaced":
+                raise CanvasError(
+                    f"the pack has a kernel for '{row.name}', which stays: {row.reason}"
+                )
+    return conversion.model
 
 
 def cost(model: nn.Module, shape: tuple[int, int, int]) -> tuple[int, int]:

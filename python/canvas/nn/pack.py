@@ -210,12 +210,11 @@ class KernelPack:
         """Python that defines the kernel in TVM's tensor expressions: a function for each target,
         which returns inputs and outputs for one image.  It imports TVM alone.
         """
-        parts = [part for part in self.parts if part.targets]
-        functions = [
-            _core.tvm_code(_core.lower(part.text, at), f"{part.kernel.split()[3]} {target}")
-            for part in parts
-            for at, target in enumerate(part.targets)
-        ]
+        functions = []
+        for part in self.parts:
+            _, _, _, name, *_ = part.kernel.split()  # canvas 1, kernel NAME
+            for at, target in enumerate(part.targets):
+                functions.append(_core.tvm_code(_core.lower(part.text, at), f"{name} {target}"))
         return "\n".join(functions)
 
     @property
