@@ -80,20 +80,31 @@ bool shape_elements(const struct shape *s, const struct sizes *sizes, int64_t *e
   return true;
 }
 
-static const char *const role_names[ROLES] = {"group", "channel", "KH", "KW", "H", "W"};
-static const enum size role_sizes[ROLES] = {SIZE_G, SIZES, SIZE_KH, SIZE_KW, SIZE_H, SIZE_W};
+static const struct {
+  const char *name, *brief;
+  enum size own; /* SIZES: none */
+} role_rows[ROLES] = {
+    {"group", "G", SIZE_G},    {"channel", "C", SIZES},     {"KC", "KC", SIZES},
+    {"KH", "KH", SIZE_KH},     {"KW", "KW", SIZE_KW},       {"H", "H", SIZE_H},
+    {"W", "W", SIZE_W},        {"group2", "G2", SIZE_G},    {"channel2", "C2", SIZE_C},
+    {"KC2", "KC2", SIZES},     {"KH2", "KH2", SIZE_KH},     {"KW2", "KW2", SIZE_KW},
+    {"H2", "H2", SIZE_H},      {"W2", "W2", SIZE_W}};
 
 const char *role_name(enum role role) {
-  return role_names[role];
+  return role_rows[role].name;
+}
+
+const char *role_short(enum role role) {
+  return role_rows[role].brief;
+}
+
+static bool is_text(const char *name, const char *text, int length) {
+  return (int)strlen(name) == length && !memcmp(name, text, (size_t)length);
 }
 
 bool role_parse(const char *text, int length, enum role *role) {
-  if (length == 1 && (*text == 'C' || *text == 'G')) { /* as attributes write them: over=C */
-    *role = *text == 'C' ? ROLE_CHANNEL : ROLE_GROUP;
-    return true;
-  }
   for (int i = 0; i < ROLES; i++)
-    if ((int)strlen(role_names[i]) == length && !memcmp(role_names[i], text, (size_t)length)) {
+    if (is_text(role_rows[i].name, text, length) || is_text(role_rows[i].brief, text, length)) {
       *role = (enum role)i;
       return true;
     }
@@ -102,9 +113,9 @@ bool role_parse(const char *text, int length, enum role *role) {
 
 /* The role that a dim printed bare means. */
 static enum role bare_role(const struct dim *d) {
-  for (int i = 0; i < ROLES; i++) {
-    if (role_sizes[i] == SIZES) continue;
-    struct dim own = dim_size(role_sizes[i]);
+  for (int i = 0; i < ROLES_ONCE; i++) {
+    if (role_rows[i].own == SIZES) continue;
+    struct dim own = dim_size(role_rows[i].own);
     if (dim_equal(d, &own)) return (enum role)i;
     own = dim_div(own, dim_size(SIZE_S));
     if (ROLES_SPATIAL >> i & 1 && dim_equal(d, &own)) return (enum role)i;
@@ -112,23 +123,38 @@ static enum role bare_role(const struct dim *d) {
   return ROLE_CHANNEL;
 }
 
+/* Whether a second axis has the size that its name says: H2. */
+static bool is_own_second(enum role role, const struct dim *d) {
+  if (role < ROLES_ONCE || role_rows[role].own == SIZES) return false;
+  struct dim own = dim_size(role_rows[role].own);
+  return dim_equal(d, &own);
+}
+
 void shape_print(const struct shape *s, struct buf *out) {
   if (!s->count) buf_puts(out, "scalar");
   for (int i = 0; i < s->count; i++) {
     const struct axis *a = &s->axis[i];
     if (i) buf_puts(out, " ");
-    if (bare_role(&a->dim) != a->role) buf_printf(out, "%s=", role_names[a->role]);
+    if (is_own_second(a->role, &a->dim)) {
+      buf_puts(out, role_short(a->role));
+      continue;
+    }
+    if (bare_role(&a->dim) != a->role) buf_printf(out, "%s=", role_name(a->role));
     dim_print(&a->dim, out);
   }
 }
 
-/* `role=dim` or a bare dim. `KH` may begin either: it is a role only before `=`. */
+/* `role=dim`, `H2` or a bare dim. `KH` may begin either: it is a role only before `=`. */
 static canvas_status parse_axis(struct lexer *lx, struct axis *axis) {
   struct lexer saved = *lx;
   enum role role = ROLES;
   if (lx->token.kind == TOKEN_NAME && role_parse(lx->token.start, lx->token.length, &role)) {
     lexer_next(lx);
     if (!lexer_accept(lx, "=")) {
+      if (role >= ROLES_ONCE && role_rows[role].own != SIZES) {
+        *axis = (struct axis){role, dim_size(role_rows[role].own)};
+        return CANVAS_OK;
+      }
       *lx = saved;
       role = ROLES;
     }
@@ -152,7 +178,7 @@ canvas_status shape_parse(struct lexer *lx, struct shape *out) {
 }
 
 static int axis_class(enum role role) {
-  return role == ROLE_GROUP ? ROLE_CHANNEL : (int)role;
+  return role_sort(role) == ROLE_GROUP ? (int)role + 1 : (int)role;
 }
 
 static bool common(const struct axis *a, const struct axis *b) {

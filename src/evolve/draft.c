@@ -60,13 +60,12 @@ struct build {
 };
 
 /* Applications of n's primitive to its inputs that its family offers, in either order. */
-static int offers(const struct kernel *k, const struct node *n,
+static int offers(const struct families *families, const struct kernel *k, const struct node *n,
                   struct candidate out[2 * CANDIDATES_MAX]) {
   const struct family *f = node_row(n)->family;
   int count = 0, kept = 0;
-  if (!f->choices) return 0;
-  count += f->choices(k, n->in[0], n->in[1], out);
-  if (f->binary) count += f->choices(k, n->in[1], n->in[0], out + count);
+  count += families_choices(families, f, k, n->in[0], n->in[1], out);
+  if (f->binary) count += families_choices(families, f, k, n->in[1], n->in[0], out + count);
   for (int i = 0; i < count; i++)
     if (out[i].op == n->op) out[kept++] = out[i];
   return kept;
@@ -75,7 +74,7 @@ static int offers(const struct kernel *k, const struct node *n,
 /* A width that is chosen anew must be tied to nothing that is still to come. */
 static void untie(const struct build *b, struct candidate *c) {
   const struct dim *to = &c->attrs.dim;
-  if (!(primitive_rows[c->op].facts & FACT_WEIGHTS) || dim_variable(to, NULL) == VARIABLES) return;
+  if (!(primitive_rows[c->op].attributes & ATTR_TO) || dim_variable(to, NULL) == VARIABLES) return;
   if (kernel_variables(b->out) >> dim_variable(to, NULL) & 1) return;
   c->attrs.dim = fresh(kernel_variables(b->out) | kernel_names(b->d->k));
 }
@@ -83,7 +82,7 @@ static void untie(const struct build *b, struct candidate *c) {
 /* Replaces what became illegal by one of the family's offers. */
 static bool repair(struct build *b, struct node *n) {
   struct candidate all[2 * CANDIDATES_MAX];
-  int count = offers(b->out, n, all), illegal;
+  int count = offers(b->d->families, b->out, n, all), illegal;
   if (!count) return false;
   struct candidate *c = &all[random_below(b->d->random, (uint32_t)count)];
   if (c->x >= 0) {

@@ -49,14 +49,14 @@ static struct node node_of(const struct candidate *c) {
 
 /* A type uniformly among those with an application to node a, then an application uniformly. */
 static bool offer_unary(struct draft *d, int a, struct candidate *out) {
-  const struct family *order[FAMILIES_MAX + 1];
+  const struct family *order[2 * FAMILIES_MAX];
   struct candidate found[CANDIDATES_MAX];
   int n = 0;
   for (int i = 0; i < d->families->plain_count; i++)
     if (!d->families->plain[i]->binary) order[n++] = d->families->plain[i];
-  if (d->families->weighted) order[n++] = d->families->weighted;
+  for (int i = 0; i < d->families->weighted_count; i++) order[n++] = d->families->weighted[i];
   for (; n > 0; n--) {
-    int i = below(d, n), count = order[i]->choices(d->k, a, -1, found);
+    int i = below(d, n), count = families_choices(d->families, order[i], d->k, a, -1, found);
     if (count) {
       *out = found[below(d, count)];
       return true;
@@ -69,13 +69,13 @@ static bool offer_unary(struct draft *d, int a, struct candidate *out) {
 /* A binary primitive of a and b, in either order; a variable that it needs to be something is made so
  * in the whole draft. */
 static bool offer_binary(struct draft *d, int a, int b, struct candidate *out) {
-  struct candidate found[2 * CANDIDATES_MAX];
+  struct candidate found[4 * CANDIDATES_MAX]; /* most are broadcasts */
   int count = 0;
   for (int i = 0; i < d->families->plain_count; i++) {
     const struct family *f = d->families->plain[i];
-    if (!f->binary || count) continue;
-    count += f->choices(d->k, a, b, found);
-    count += f->choices(d->k, b, a, found + count);
+    if (!f->binary) continue;
+    count += families_choices(d->families, f, d->k, a, b, found);
+    count += families_choices(d->families, f, d->k, b, a, found + count);
   }
   if (!count) return false;
   *out = found[below(d, count)];
@@ -101,13 +101,13 @@ static int grow(struct draft *d, int a) {
  * may be free now, as in a bottleneck. */
 static void loosen(struct draft *d, int made, int above) {
   const struct row *row = node_row(&d->k->nodes[above]);
-  if (!(node_row(&d->k->nodes[made])->facts & FACT_WEIGHTS)) return;
-  while (row->arity == 1 && !(row->facts & FACT_WEIGHTS)) {
+  if (!(node_row(&d->k->nodes[made])->attributes & ATTR_TO)) return;
+  while (row->arity == 1 && !(row->attributes & ATTR_TO)) {
     above = d->k->nodes[above].in[0];
     row = node_row(&d->k->nodes[above]);
   }
   struct dim *to = &d->k->nodes[above].attrs.dim;
-  if (row->facts & FACT_WEIGHTS && dim_variable(to, NULL) == VARIABLES && below(d, 2))
+  if (row->attributes & ATTR_TO && dim_variable(to, NULL) == VARIABLES && below(d, 2))
     *to = draft_fresh(d);
 }
 
@@ -217,7 +217,7 @@ static bool new_amount(struct draft *d, struct node *n, const int *values, int c
 /* Other attributes of the same primitive, as its family offers them: over=, fill=, the mode's own. */
 static bool new_attributes(struct draft *d, struct node *n) {
   struct candidate found[CANDIDATES_MAX];
-  int count = node_row(n)->family->choices(d->k, n->in[0], -1, found);
+  int count = families_choices(d->families, node_row(n)->family, d->k, n->in[0], -1, found);
   if (!count) return false;
   const struct candidate *c = &found[below(d, count)];
   if (c->op != n->op || (c->attrs.over == n->attrs.over && c->attrs.amount == n->attrs.amount &&

@@ -9,8 +9,11 @@
 enum value_kind {
   VALUE_DIM,     /* in `dim`: a dimension */
   VALUE_AXES,    /* in `over`: axes, separated by commas */
+  VALUE_AXES2,   /* the same in `with` */
+  VALUE_AXES3,   /* the same in `each` */
   VALUE_WINDOW,  /* in `amount`: K or a number >= 1 */
   VALUE_PIXELS,  /* in `amount`: a number of either sign */
+  VALUE_INDEX,   /* in `amount`: a number >= 0 */
   VALUE_ZERO,    /* in `zero_fill`: the word zero */
   VALUE_DISTANCE /* in `dilation`: a number >= 1 */
 };

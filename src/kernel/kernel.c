@@ -2,6 +2,7 @@
 #include "kernel/kernel.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -210,15 +211,34 @@ bool kernel_has_weights(const struct kernel *k) {
   return false;
 }
 
-/* The node whose elements `out` outputs, apart from data movement. */
-static int handed_on(const struct kernel *k) {
-  int node = k->count - 1;
-  while (node > 0 && node_row(&k->nodes[node])->facts & FACT_MOVES) node = k->nodes[node].in[0];
-  return node;
+/* The nodes whose elements `out` outputs, apart from data movement. */
+static uint64_t handed_on(const struct kernel *k) {
+  uint64_t nodes = UINT64_C(1) << (k->count - 1);
+  for (int i = k->count - 1; i > 0; i--) {
+    const struct row *row = node_row(&k->nodes[i]);
+    if (!(nodes >> i & 1) || !(row->facts & FACT_MOVES)) continue;
+    for (int j = 0; j < row->arity; j++) nodes |= UINT64_C(1) << k->nodes[i].in[j];
+  }
+  return nodes;
+}
+
+/* Whether the node makes channels: [to], or [to, pixels]. */
+static bool makes_channels(const struct kernel *k, int node) {
+  const struct node *n = &k->nodes[node];
+  struct shape w;
+  if (!(node_row(n)->facts & FACT_CONTRACTS)) return false;
+  if (shape_roles(&n->shape) & ~(unsigned)(1 << ROLE_CHANNEL | ROLES_SPATIAL)) return false;
+  node_weight(k, node, &w);
+  return w.axis[0].role == ROLE_CHANNEL;
 }
 
 bool node_is_inner(const struct kernel *k, int node) {
-  return node_row(&k->nodes[node])->facts & FACT_WEIGHTS && node != handed_on(k);
+  return makes_channels(k, node) && !(handed_on(k) >> node & 1);
+}
+
+double node_initial(const struct node *n) {
+  unsigned facts = node_row(n)->facts;
+  return facts & FACT_CONTRACTS ? NAN : facts & FACT_LINEAR ? 1 : 0;
 }
 
 bool kernel_has_inner_weights(const struct kernel *k) {

@@ -56,9 +56,11 @@ bool kernel_each_dim(const struct kernel *k,
 unsigned kernel_variables(const struct kernel *k); /* mask of the x that occur */
 bool kernel_uses(const struct kernel *k, enum size s);
 bool kernel_has_weights(const struct kernel *k);
-/* Whether the node owns weights and something other than data movement (group, shift, unfold,
- * subsample) lies between it and `out`. */
+/* Whether the node owns a matrix of weights that makes channels and something other than data
+ * movement (group, shift, unfold, subsample, ...) lies between it and `out`. */
 bool node_is_inner(const struct kernel *k, int node);
+/* What each number of the node's weight is at first; NAN: a random one. */
+double node_initial(const struct node *n);
 bool kernel_has_inner_weights(const struct kernel *k);
 bool kernel_needs_fixed_hw(const struct kernel *k); /* a weight's shape depends on H or W */
 int kernel_primitives(const struct kernel *k);      /* number of nodes without input and output */

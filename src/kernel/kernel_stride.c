@@ -51,6 +51,14 @@ static const struct shape *shape_of(const struct strider *s, int node) {
 
 /* -- what stands in the way -- */
 
+/* Products of all pixels, other resolutions, coordinates, and windows over pixels and channels at once. */
+static bool is_bound_to_size(const struct node *n) {
+  const struct family *f = node_row(n)->family;
+  bool both = n->attrs.over & ROLES_SPATIAL && n->attrs.over >> ROLE_CHANNEL & 1;
+  return f == &family_matmul || f == &family_resample || f == &family_coords ||
+         (n->op == PRIMITIVE_UNFOLD && both);
+}
+
 static canvas_status check(const struct strider *s) {
   const struct kernel *k = s->k;
   if (kernel_uses(k, SIZE_S))
@@ -64,6 +72,11 @@ static canvas_status check(const struct strider *s) {
           "kernel '%s' cannot take the stride in a window: the sizes of node '%s' hold H or "
           "W, before the stride or behind it",
           k->name, k->nodes[i].name);
+    if (is_bound_to_size(&k->nodes[i]))
+      return fail(s->ctx, CANVAS_BAD_INPUT,
+                  "kernel '%s' cannot take the stride in a window: node '%s', a %s, would be "
+                  "another on a smaller image",
+                  k->name, k->nodes[i].name, node_row(&k->nodes[i])->word);
   }
   return CANVAS_OK;
 }
@@ -114,6 +127,7 @@ static canvas_status subsample(struct strider *s, unsigned axes, int *node) {
  * an unfold along each. */
 static canvas_status unfold(struct strider *s, struct node *n, int *made) {
   unsigned over = n->attrs.over, taken = strided(shape_of(s, n->in[0])) & over;
+  if (!(over & ROLES_SPATIAL)) return append(s, n, made);
   if (taken && taken != over) {
     struct node first = *n;
     first.attrs.over = taken;

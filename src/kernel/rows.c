@@ -2,8 +2,8 @@
 #include "kernel/primitive.h"
 
 const struct row primitive_rows[PRIMITIVE_COUNT] = {
-#define X(id, word, mode, fam, arity, attributes, facts, not_after, meaning) \
-  {word, mode, &family_##fam, arity, attributes, facts, not_after, meaning},
+#define X(id, word, mode, fam, arity, attributes, facts, not_after, space, meaning) \
+  {word, mode, &family_##fam, arity, attributes, facts, not_after, SPACE_##space, meaning},
     PRIMITIVES(X)
 #undef X
 };

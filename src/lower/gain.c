@@ -118,6 +118,11 @@ static void scale_weight(struct trial *t, int weight, double factor) {
   for (int64_t j = 0; j < n; j++) t->inputs[1 + weight][j] *= factor;
 }
 
+static void fill_weight(struct trial *t, int weight, double value) {
+  int64_t n = program_elements(t->p, t->p->inputs.data[1 + weight]);
+  for (int64_t j = 0; j < n; j++) t->inputs[1 + weight][j] = value;
+}
+
 /* Weights per output element: the weight's elements over its first axis. */
 static double fan_in(const struct trial *t, int weight) {
   int tensor = t->p->inputs.data[1 + weight];
@@ -129,14 +134,24 @@ static canvas_status pass(canvas_context *ctx, const struct kernel *k, const str
                           double last, double gains[KERNEL_NODES_MAX], double *size) {
   struct trial t = {.k = k};
   double mean, square;
-  int weight = 0, weights = 0;
-  for (int i = 0; i < k->count; i++) weights += !!(node_row(&k->nodes[i])->facts & FACT_WEIGHTS);
+  int weight = 0, weights = 0, random = -1; /* the last that is random at first */
+  for (int i = 0; i < k->count; i++)
+    if (node_row(&k->nodes[i])->facts & FACT_WEIGHTS) {
+      if (isnan(node_initial(&k->nodes[i]))) random = weights;
+      weights++;
+    }
   canvas_status status = trial_open(ctx, &t, b);
   for (int i = 0; i < k->count && status == CANVAS_OK; i++) {
     if (!(node_row(&k->nodes[i])->facts & FACT_WEIGHTS)) continue;
+    double initial = node_initial(&k->nodes[i]);
+    gains[weight] = 1;
+    if (!isnan(initial)) {
+      fill_weight(&t, weight++, initial);
+      continue;
+    }
     status = moments(&t, k->nodes[i].in[0], &mean, &square);
     if (status != CANVAS_OK) break;
-    gains[weight] = correction(sqrt(square)) * (weight == weights - 1 ? last : 1);
+    gains[weight] = correction(sqrt(square)) * (weight == random ? last : 1);
     scale_weight(&t, weight, gains[weight] / sqrt(fan_in(&t, weight)));
     weight++;
   }

@@ -138,7 +138,6 @@ static void torch(struct spelling *s, int node) {
 }
 
 const struct family family_broadcast = {.name = "broadcast",
-                                        .drawn = true,
                                         .binary = true,
                                         .shape = shape,
                                         .conditions = conditions,

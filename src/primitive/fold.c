@@ -4,14 +4,16 @@
 #include "primitive/lowering.h"
 #include "primitive/spelling.h"
 
-static bool single(unsigned over) {
-  return over && !(over & (over - 1));
+/* One axis, or both of a window or an image. */
+static bool is_foldable(unsigned over) {
+  unsigned once = over >> ROLES_ONCE ? over >> ROLES_ONCE : over;
+  return over && (!(over & (over - 1)) || once == ROLES_IMAGE_WINDOW || once == ROLES_SPATIAL);
 }
 
 static const char *shape(const struct kernel *k, const struct node *n, struct shape *out) {
   const struct shape *a = node_input(k, n, 0);
   unsigned over = n->attrs.over;
-  if (!single(over) && over != ROLES_WINDOW && over != ROLES_SPATIAL)
+  if (!is_foldable(over))
     return "over= takes one axis, KH,KW or H,W";
   if (over & ~shape_roles(a)) return "the input has not all axes of over=";
   *out = *a;
@@ -25,7 +27,7 @@ static int choices(const struct kernel *k, int a, int b, struct candidate *out) 
   unsigned roles = shape_roles(&from->shape);
   int count = 0;
   for (int i = 0; i < ROLES + 2; i++) {
-    unsigned over = i < ROLES ? 1u << i : i == ROLES ? ROLES_WINDOW : ROLES_SPATIAL;
+    unsigned over = i < ROLES ? 1u << i : i == ROLES ? ROLES_IMAGE_WINDOW : ROLES_SPATIAL;
     if (over & ~roles) continue;
     /* the mean of a softmax over its own axes is a constant */
     bool constant = from->op == PRIMITIVE_SOFTMAX && !(from->attrs.over & ~over);
@@ -69,7 +71,6 @@ static void torch(struct spelling *s, int node) {
 }
 
 const struct family family_fold = {.name = "fold",
-                                   .drawn = true,
                                    .shape = shape,
                                    .choices = choices,
                                    .work = work,

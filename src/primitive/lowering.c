@@ -20,7 +20,8 @@ int lowering_strided(struct lowering *l, int index, const struct dim *stride) {
 }
 
 const char *role_axis(enum role role) {
-  static const char *const names[ROLES] = {"g", "c", "kh", "kw", "h", "w"};
+  static const char *const names[ROLES] = {"g",   "c",   "kc",   "kh",   "kw",   "h",   "w",
+                                           "g_2", "c_2", "kc_2", "kh_2", "kw_2", "h_2", "w_2"};
   return names[role];
 }
 

@@ -46,6 +46,6 @@ int lowering_flatten(struct lowering *l, const struct shape *s, const struct pla
                      int count);
 void lowering_unflatten(struct lowering *l, const struct shape *s, int flat, int first, int count,
                         struct place *at);
-const char *role_axis(enum role role); /* "g", "c", "kh", "kw", "h", "w" */
+const char *role_axis(enum role role); /* "g", "c", "kc", "kh", "kw", "h", "w", "g_2", ... */
 
 #endif

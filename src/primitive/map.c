@@ -114,7 +114,6 @@ static void torch(struct spelling *s, int node) {
 }
 
 const struct family family_map = {.name = "element-wise",
-                                  .drawn = true,
                                   .shape = shape,
                                   .choices = choices,
                                   .work = work,

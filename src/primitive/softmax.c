@@ -132,7 +132,6 @@ static void torch(struct spelling *s, int node) {
 }
 
 const struct family family_softmax = {.name = "softmax",
-                                      .drawn = true,
                                       .shape = shape,
                                       .conditions = conditions,
                                       .choices = choices,

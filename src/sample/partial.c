@@ -81,7 +81,8 @@ static bool pruned(const struct partial *g, const struct candidate *c) {
   const struct row *row = &primitive_rows[c->op];
   if (row->arity == 1 && made_redundant(g, row, c->in[0])) return true;
   if (row->facts & FACT_WEIGHTS) return false;
-  if (row->arity == 2 && node_source(k, c->in[0], false) == node_source(k, c->in[1], false))
+  if (row->family == &family_broadcast &&
+      node_source(k, c->in[0], false) == node_source(k, c->in[1], false))
     return true;
   for (int i = 1; i < k->count; i++) {
     const struct node *n = &k->nodes[i];

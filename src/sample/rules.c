@@ -42,10 +42,15 @@ static int growth_of(const struct node *n, const int *of) {
     case PRIMITIVE_SIGMOID:
     case PRIMITIVE_TANH:
     case PRIMITIVE_SIN:
+    case PRIMITIVE_NORM:
+    case PRIMITIVE_NORM_RMS:
+    case PRIMITIVE_COORDS:
     case PRIMITIVE_SOFTMAX: return 0;
     case PRIMITIVE_SQRT: return a / 2;
     case PRIMITIVE_EXP: return a ? (int)int_max(a, LINEAR) : 0;
     case PRIMITIVE_SQR: return 2 * a;
+    case PRIMITIVE_MATMUL:
+    case PRIMITIVE_MATMUL_SCALED:
     case PRIMITIVE_MUL: return a + b;
     default: return (int)int_max(a, b);
   }
@@ -66,12 +71,17 @@ static bool unbounded_product(const struct judged *j) {
 
 /* -- no fc on an fc -- */
 
+/* One that contracts all that holds channels. */
+static bool is_fc(const struct node *n) {
+  return n->op == PRIMITIVE_FC && !n->attrs.over;
+}
+
 /* The fc whose result this one reads with nothing but linear nodes of one pixel between, or -1. */
 static int fc_before(const struct kernel *k, int node) {
   for (int i = k->nodes[node].in[0];; i = k->nodes[i].in[0]) {
     const struct row *row = node_row(&k->nodes[i]);
-    if (row->facts & FACT_WEIGHTS) return i;
-    if (row->arity != 1 || !(row->facts & FACT_LINEAR) || row->facts & FACT_SEES) return -1;
+    if (is_fc(&k->nodes[i])) return i;
+    if (row->facts & FACT_WEIGHTS || row->arity != 1 || !(row->facts & FACT_LINEAR) || row->facts & FACT_SEES) return -1;
   }
 }
 
@@ -109,7 +119,7 @@ static void add_weights(const struct kernel *k, int first, int second, const str
 static bool fc_on_fc(const struct judged *j) {
   for (int i = 1; i < j->k->count; i++) {
     int64_t two = 0, one = 0;
-    int first = node_row(&j->k->nodes[i])->facts & FACT_WEIGHTS ? fc_before(j->k, i) : -1;
+    int first = is_fc(&j->k->nodes[i]) ? fc_before(j->k, i) : -1;
     for (int t = 0; first >= 0 && t < j->count; t++)
       add_weights(j->k, first, i, &j->layers[t].sizes, times(j, t), &two, &one);
     if (one > 0 && two >= one) return true;
@@ -222,7 +232,6 @@ const char *rules_broken(const struct rules *rules, const struct kernel *k,
 }
 
 bool rules_break_at(const struct rules *rules, const struct kernel *k, int node) {
-  const struct row *row = node_row(&k->nodes[node]);
   if (rules->on >> RULE_UNBOUNDED_PRODUCT & 1 && grows_too_fast(k)) return true;
-  return rules->on >> RULE_FC_ON_FC & 1 && row->facts & FACT_WEIGHTS && fc_on_wide_fc(k, node);
+  return rules->on >> RULE_FC_ON_FC & 1 && is_fc(&k->nodes[node]) && fc_on_wide_fc(k, node);
 }

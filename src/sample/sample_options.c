@@ -21,6 +21,15 @@ static const struct often_row {
     [OFTEN_FOLD] = {"fold", WEIGHT_MOST, 970, 1000},
     [OFTEN_SOFTMAX] = {"softmax", WEIGHT_MOST, 900, 200},
     [OFTEN_BROADCAST] = {"broadcast", WEIGHT_MOST, 1000, 1000},
+    [OFTEN_MATMUL] = {"matmul", WEIGHT_MOST, 1000, 500},
+    [OFTEN_SWAP] = {"swap", WEIGHT_MOST, 1000, 500},
+    [OFTEN_STACK] = {"stack", WEIGHT_MOST, 1000, 1000},
+    [OFTEN_PICK] = {"pick", WEIGHT_MOST, 1000, 500},
+    [OFTEN_RESAMPLE] = {"resample", WEIGHT_MOST, 1000, 500},
+    [OFTEN_NORM] = {"norm", WEIGHT_MOST, 1000, 300},
+    [OFTEN_COORDS] = {"coords", WEIGHT_MOST, 1000, 100},
+    [OFTEN_FC] = {"fc", WEIGHT_MOST, 1000, 1000},
+    [OFTEN_LEARNED] = {"learned", WEIGHT_MOST, 1000, 200},
     [OFTEN_IMAGE_FOLD] = {"image_fold", 1, ALWAYS, 200},
     [OFTEN_TO_ONE] = {"to_one", 1, ALWAYS, 300},
     [OFTEN_OTHER_FUNCTIONS] = {"other_functions", 1, ALWAYS, 100},
@@ -103,6 +112,16 @@ static canvas_status parse_groups(struct lexer *lx, struct sample_options *o) {
   return parse_number(lx, 1, SIZE_LIMIT, &o->groups);
 }
 
+static canvas_status parse_space(struct lexer *lx, struct sample_options *o) {
+  static const char *const names[SPACES] = {"paper", "published", "wide"};
+  for (int i = 0; i < SPACES; i++)
+    if (lexer_accept(lx, names[i])) {
+      o->space = (enum kernel_space)i;
+      return CANVAS_OK;
+    }
+  return lexer_unexpected(lx, "'paper', 'published' or 'wide'");
+}
+
 static canvas_status parse_elements(struct lexer *lx, struct sample_options *o) {
   return parse_number(lx, 1, INT64_C(1) << 40, &o->elements_limit);
 }
@@ -152,11 +171,12 @@ static const struct option {
   canvas_status (*parse)(struct lexer *lx, struct sample_options *o);
 } options[] = {{"primitives", parse_primitives}, {"require", parse_require},
                {"groups", parse_groups},         {"elements", parse_elements},
-               {"draws", parse_draws},           {"bytes", parse_bytes}};
+               {"space", parse_space},           {"draws", parse_draws},
+               {"bytes", parse_bytes}};
 enum { OPTIONS = sizeof options / sizeof *options, BEFORE_BYTES = OPTIONS - 1 };
 
 static const char known_options[] =
-    "an option (draws=, primitives=, require=, groups= or elements=; docs/kernel.md lists those "
+    "an option (draws=, space=, primitives=, require=, groups= or elements=; docs/kernel.md lists those "
     "that "
     "change draws=)";
 

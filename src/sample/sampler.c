@@ -28,7 +28,11 @@ static const struct family *const types[OFTEN_TYPES] = {
     [OFTEN_GROUPING] = &family_group,     [OFTEN_SHIFT] = &family_shift,
     [OFTEN_UNFOLD] = &family_unfold,      [OFTEN_ELEMENTWISE] = &family_map,
     [OFTEN_FOLD] = &family_fold,          [OFTEN_SOFTMAX] = &family_softmax,
-    [OFTEN_BROADCAST] = &family_broadcast};
+    [OFTEN_BROADCAST] = &family_broadcast, [OFTEN_MATMUL] = &family_matmul,
+    [OFTEN_SWAP] = &family_swap,          [OFTEN_STACK] = &family_stack,
+    [OFTEN_PICK] = &family_pick,          [OFTEN_RESAMPLE] = &family_resample,
+    [OFTEN_NORM] = &family_norm,          [OFTEN_COORDS] = &family_coords,
+    [OFTEN_FC] = &family_fc,              [OFTEN_LEARNED] = &family_learned};
 
 struct sampler {
   struct sample_options options;
@@ -54,7 +58,8 @@ struct sampler {
 };
 
 static bool is_listed(const struct families *f, const struct family *family) {
-  bool known = f->weighted == family;
+  bool known = false;
+  for (int i = 0; i < f->weighted_count; i++) known |= f->weighted[i] == family;
   for (int i = 0; i < f->plain_count; i++) known |= f->plain[i] == family;
   return known;
 }
@@ -62,24 +67,34 @@ static bool is_listed(const struct families *f, const struct family *family) {
 /* Steps with weights are counted apart and draw one family: a second one would need a rule for how
  * often which of them is drawn. */
 canvas_status families_list(canvas_context *ctx, const struct row *rows, int count,
-                            struct families *out) {
-  *out = (struct families){0};
+                            enum kernel_space space, struct families *out) {
+  *out = (struct families){.space = space};
   for (const struct row *row = rows; row < rows + count; row++) {
     const struct family *family = row->family;
-    if (!family->drawn || is_listed(out, family)) continue;
-    if (row->facts & FACT_WEIGHTS && out->weighted)
-      return fail(ctx, CANVAS_BAD_INPUT,
-                  "families '%s' and '%s' both own weights, but one such family can be drawn: set "
-                  "drawn = false in the other",
-                  out->weighted->name, family->name);
-    if (out->plain_count == FAMILIES_MAX)
+    if (row->space > space || is_listed(out, family)) continue;
+    if (out->plain_count == FAMILIES_MAX || out->weighted_count == FAMILIES_MAX)
       return fail(ctx, CANVAS_BAD_INPUT, "there are more than %d families to draw", FAMILIES_MAX);
     if (row->facts & FACT_WEIGHTS)
-      out->weighted = family;
+      out->weighted[out->weighted_count++] = family;
     else
       out->plain[out->plain_count++] = family;
   }
   return CANVAS_OK;
+}
+
+static enum kernel_space space_of(const struct candidate *c) {
+  const struct row *row = &primitive_rows[c->op];
+  enum kernel_space own = row->family->space ? row->family->space(c) : row->space;
+  return own > row->space ? own : row->space;
+}
+
+int families_choices(const struct families *f, const struct family *family, const struct kernel *k,
+                     int a, int b, struct candidate out[CANDIDATES_MAX]) {
+  int count = family->choices ? family->choices(k, a, b, out) : 0, kept = 0;
+  if (f->space == SPACE_WIDE) return count;
+  for (int i = 0; i < count; i++)
+    if (space_of(&out[i]) <= f->space) out[kept++] = out[i];
+  return kept;
 }
 
 static void list_sizes(const struct targets *targets, bool strided, struct distinct *out) {
@@ -159,7 +174,7 @@ canvas_status sampler_new(canvas_context *ctx, const struct targets *targets,
   s->seed = seed;
   canvas_status status = check_targets(ctx, s, targets);
   if (status == CANVAS_OK)
-    status = families_list(ctx, primitive_rows, PRIMITIVE_COUNT, &s->families);
+    status = families_list(ctx, primitive_rows, PRIMITIVE_COUNT, options->space, &s->families);
   if (status == CANVAS_OK) {
     list_targets(s, targets);
     status = list_groups(ctx, s, targets);
@@ -248,7 +263,8 @@ void sampler_partial(struct sampler *s, int64_t g, const struct kernel *like, st
 
 static void gather(struct sampler *s, int a, int b, const struct family *f) {
   VEC_RESERVE(&s->candidates, CANDIDATES_MAX);
-  s->candidates.count += f->choices(s->scratch, a, b, s->candidates.data + s->candidates.count);
+  s->candidates.count += families_choices(&s->families, f, s->scratch, a, b,
+                                          s->candidates.data + s->candidates.count);
 }
 
 /* Every application of a type; pairs that would make the kernel too wide are not looked at. */
@@ -259,7 +275,7 @@ static void gather_all(struct sampler *s, const struct partial *g, const struct 
   for (int a = 0; a < nodes; a++) {
     if (!f->binary && partial_width_allows(g, a, -1, left)) gather(s, a, -1, f);
     for (int b = 0; f->binary && b < nodes; b++)
-      if (b != a && partial_width_allows(g, a, b, left)) gather(s, a, b, f);
+      if (partial_width_allows(g, a, b, left)) gather(s, a, b, f);
   }
 }
 
@@ -340,12 +356,13 @@ static int pick_type(const struct sample_options *o, const struct family *const 
   return i;
 }
 
-static bool plain_step(struct sampler *s, struct partial *g, struct remaining left,
-                       struct random *r) {
+/* An application of one of these types. */
+static bool step(struct sampler *s, struct partial *g, const struct family *const *of, int count,
+                 struct remaining left, struct random *r) {
   const struct family *order[FAMILIES_MAX];
-  memcpy(order, s->families.plain, sizeof order);
-  for (int n = s->families.plain_count; n > 0; n--) {
-    int i = pick_type(s->o, order, n, r);
+  memcpy(order, of, (size_t)count * sizeof *order);
+  for (int n = count; n > 0; n--) {
+    int i = n > 1 || count > 1 ? pick_type(s->o, order, n, r) : 0;
     if (i == n) return false;
     if (apply_one(s, g, order[i], left, r)) return true;
     order[i] = order[n - 1];
@@ -356,6 +373,7 @@ static bool plain_step(struct sampler *s, struct partial *g, struct remaining le
 /* One try; the stream goes on where the last one stopped. */
 static bool grow(struct sampler *s, struct partial *g, struct random *r) {
   const struct sample_options *o = s->o;
+  const struct families *f = &s->families;
   int n = o->least + (int)random_below(r, (uint32_t)(o->most - o->least + 1));
   int most = n * 3 / 5 < WEIGHTED_MAX ? n * 3 / 5 : WEIGHTED_MAX;
   struct remaining left = {.plain = n};
@@ -369,10 +387,10 @@ static bool grow(struct sampler *s, struct partial *g, struct random *r) {
     bool weighted = (int)random_below(r, (uint32_t)steps) < left.weighted;
     if (weighted) {
       left.weighted--;
-      if (!apply_one(s, g, s->families.weighted, left, r)) return false;
+      if (!step(s, g, f->weighted, f->weighted_count, left, r)) return false;
     } else {
       left.plain--;
-      if (!plain_step(s, g, left, r)) return false;
+      if (!step(s, g, f->plain, f->plain_count, left, r)) return false;
     }
   }
   return partial_finish(g);

@@ -20,6 +20,15 @@ enum often {
   OFTEN_FOLD,
   OFTEN_SOFTMAX,
   OFTEN_BROADCAST,
+  OFTEN_MATMUL,
+  OFTEN_SWAP,
+  OFTEN_STACK,
+  OFTEN_PICK,
+  OFTEN_RESAMPLE,
+  OFTEN_NORM,
+  OFTEN_COORDS,
+  OFTEN_FC, /* types with weights: against each other at a weighted step */
+  OFTEN_LEARNED,
   OFTEN_TYPES,
   OFTEN_IMAGE_FOLD = OFTEN_TYPES, /* applications: fold over H or W */
   OFTEN_TO_ONE,                   /* applications: a broadcast that makes a free size 1 */
@@ -39,6 +48,7 @@ struct sample_options {
   int64_t elements_limit; /* of one tensor, per sample: 2^25 */
   int often[OFTEN_COUNT];
   struct rules rules;
+  enum kernel_space space; /* rows of wider ones are not drawn: SPACE_PAPER */
 };
 
 /* Defaults, then "primitives=5..12 require=none groups=4 elements=1000000 draws=rules free=0.2"
@@ -49,15 +59,18 @@ canvas_status sample_options_parse(canvas_context *ctx, const char *text, size_t
 /* What a free draw keeps of them: the weights of draws=paper, and no rules. */
 struct sample_options sample_options_free(const struct sample_options *o);
 
-/* What is drawn: types without weights, and the one with them. CANVAS_BAD_INPUT where a second
- * drawn family owns weights. */
+/* What is drawn: types without weights and with them. CANVAS_BAD_INPUT where there are too many. */
 enum { FAMILIES_MAX = 32 };
 struct families {
-  const struct family *plain[FAMILIES_MAX], *weighted;
-  int plain_count;
+  enum kernel_space space;
+  const struct family *plain[FAMILIES_MAX], *weighted[FAMILIES_MAX];
+  int plain_count, weighted_count;
 };
 canvas_status families_list(canvas_context *ctx, const struct row *rows, int count,
-                            struct families *out);
+                            enum kernel_space space, struct families *out);
+/* The family's choices that the space has; 0 for a family that is never drawn. */
+int families_choices(const struct families *f, const struct family *family, const struct kernel *k,
+                     int a, int b, struct candidate out[CANDIDATES_MAX]);
 
 struct sampler;
 

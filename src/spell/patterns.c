@@ -24,7 +24,7 @@ struct walk {
 static bool walk_unfold(struct walk *w, const struct node *n, unsigned windows) {
   bool h = n->attrs.over >> ROLE_H & 1, v = n->attrs.over >> ROLE_W & 1;
   unsigned made = (unsigned)h << ROLE_KH | (unsigned)v << ROLE_KW;
-  if (made & ~windows) return false;
+  if (made & ~windows || n->attrs.over & ~(unsigned)ROLES_SPATIAL) return false;
   w->unfolded |= made;
   if (h) w->dilation_h = n->attrs.dilation;
   if (v) w->dilation_w = n->attrs.dilation;
@@ -89,7 +89,8 @@ static struct dim window_dim(const struct shape *s, unsigned unfolded, enum role
  * requested spatial axes, or no product. */
 static bool flat_shape(const struct shape *a, unsigned spatial, struct shape *out) {
   struct dim channels = shape_product(a, ROLES_CHANNEL);
-  if (dim_is_poisoned(&channels) || (shape_roles(a) & ROLES_SPATIAL) != spatial) return false;
+  unsigned roles = shape_roles(a);
+  if (dim_is_poisoned(&channels) || (roles & ~(unsigned)ROLES_CHANNEL) != spatial) return false;
   *out = (struct shape){.count = 1, .axis = {{ROLE_CHANNEL, channels}}};
   for (int i = 0; i < a->count; i++)
     if (spatial >> a->axis[i].role & 1) out->axis[out->count++] = a->axis[i];
@@ -103,6 +104,11 @@ static int readers(const struct kernel *k, int node) {
   return count;
 }
 
+/* An fc that contracts what a convolution does. */
+static bool is_fc(const struct node *n) {
+  return n->op == PRIMITIVE_FC && !n->attrs.over;
+}
+
 static const char *groups_text(struct spelling *s, const struct shape *a) {
   struct dim g = spelling_groups(a);
   return dim_is_one(&g) ? "" : spelling_text(s, ", groups=%s", spelling_dim(s, &g));
@@ -114,8 +120,8 @@ static const char *groups_text(struct spelling *s, const struct shape *a) {
  * channel*KH, 1, KW] is the same order. A KW that it has does not, if KH is unfolded after it. */
 static struct walk walk_conv(const struct kernel *k, int node) {
   const struct node *n = &k->nodes[node];
-  struct walk w = walk_back(k, n->in[0], ROLES_WINDOW);
-  unsigned own = shape_roles(&k->nodes[w.source].shape) & ROLES_WINDOW;
+  struct walk w = walk_back(k, n->in[0], ROLES_IMAGE_WINDOW);
+  unsigned own = shape_roles(&k->nodes[w.source].shape) & ROLES_IMAGE_WINDOW;
   if (w.unfolded >> ROLE_KH & 1 && own >> ROLE_KW & 1) return (struct walk){.source = n->in[0]};
   return w;
 }
@@ -129,7 +135,7 @@ static struct walk walk_conv(const struct kernel *k, int node) {
 static bool match_conv(const struct spelling *s, int node, int reads[2]) {
   const struct kernel *k = s->k;
   struct shape flat;
-  if (k->nodes[node].op != PRIMITIVE_FC) return false;
+  if (!is_fc(&k->nodes[node])) return false;
   struct walk w = walk_conv(k, node);
   reads[0] = w.source;
   return w.unfolded && flat_shape(&k->nodes[w.source].shape, ROLES_SPATIAL, &flat);
@@ -161,7 +167,7 @@ static void spell_conv(struct spelling *s, int node, int source) {
 static bool match_pointwise(const struct spelling *s, int node, int reads[2]) {
   const struct kernel *k = s->k;
   struct shape flat;
-  if (k->nodes[node].op != PRIMITIVE_FC) return false;
+  if (!is_fc(&k->nodes[node])) return false;
   reads[0] = walk_back(k, k->nodes[node].in[0], 0).source;
   return flat_shape(&k->nodes[reads[0]].shape, ROLES_SPATIAL, &flat);
 }
@@ -189,10 +195,10 @@ static void spell_pointwise(struct spelling *s, int node, int source) {
 static bool match_linear(const struct spelling *s, int node, int reads[2]) {
   const struct kernel *k = s->k;
   const struct node *n = &k->nodes[node];
-  if (n->op != PRIMITIVE_FC) return false;
+  if (!is_fc(n)) return false;
   unsigned roles = shape_roles(node_input(k, n, 0));
   reads[0] = n->in[0];
-  return !(roles & ROLES_SPATIAL) && !(roles >> ROLE_GROUP & 1);
+  return !(roles & ~(unsigned)ROLES_CHANNEL) && !(roles >> ROLE_GROUP & 1);
 }
 
 static void spell_linear(struct spelling *s, int node, int source) {
@@ -217,7 +223,7 @@ static bool match_pool(const struct spelling *s, int node, int reads[2]) {
   const struct node *n = &k->nodes[node];
   struct shape flat;
   if (n->op != PRIMITIVE_FOLD_MEAN && n->op != PRIMITIVE_FOLD_MAX) return false;
-  if (!n->attrs.over || n->attrs.over & ~(unsigned)ROLES_WINDOW) return false;
+  if (!n->attrs.over || n->attrs.over & ~(unsigned)ROLES_IMAGE_WINDOW) return false;
   struct walk w = walk_back(k, n->in[0], n->attrs.over);
   reads[0] = w.source;
   bool dilated = n->op == PRIMITIVE_FOLD_MEAN && (s->dilated || w.dilation_h || w.dilation_w);
@@ -267,7 +273,7 @@ static bool match_weighted(const struct spelling *s, int node, int reads[2]) {
   const struct kernel *k = s->k;
   const struct node *n = &k->nodes[node], *product = &k->nodes[n->in[0]];
   struct shape left, flat;
-  if (n->op != PRIMITIVE_FOLD_MEAN || n->attrs.over & ~(unsigned)ROLES_WINDOW) return false;
+  if (n->op != PRIMITIVE_FOLD_MEAN || n->attrs.over & ~(unsigned)ROLES_IMAGE_WINDOW) return false;
   if (product->op != PRIMITIVE_MUL || readers(k, n->in[0]) != 1) return false;
   struct walk w = walk_back(k, product->in[1], n->attrs.over);
   reads[0] = w.source;
@@ -284,7 +290,7 @@ static bool match_weighted(const struct spelling *s, int node, int reads[2]) {
 static struct shape one_window(const struct shape *a, unsigned over, int *at) {
   struct shape out = *a;
   *at = shape_find(a, over >> ROLE_KH & 1 ? ROLE_KH : ROLE_KW);
-  if (over != ROLES_WINDOW) return out;
+  if (over != ROLES_IMAGE_WINDOW) return out;
   out.axis[*at].dim = dim_mul(out.axis[*at].dim, out.axis[*at + 1].dim);
   for (int i = *at + 1; i + 1 < out.count; i++) out.axis[i] = out.axis[i + 1];
   out.count--;

@@ -17,6 +17,7 @@
  * node is spelled if somebody reads it: `plan` asks from the output backwards, patterns first.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 #include "primitive/spelling.h"
@@ -263,6 +264,11 @@ static void print_reset(struct spelling *s, const struct needs *needs, const dou
   for (int i = 0; i < s->k->count; i++) {
     int w = s->weight[i];
     if (w < 0) continue;
+    double initial = node_initial(&s->k->nodes[i]);
+    if (!isnan(initial)) {
+      buf_printf(out, "        nn.init.%s_(self.w%d)\n", initial ? "ones" : "zeros", w);
+      continue;
+    }
     buf_printf(out, "        std = %.6g / math.sqrt(self.w%d[0, 0].numel())\n",
                gains ? gains[w] : 1.0, w);
     buf_printf(out, "        nn.init.normal_(self.w%d, std=std, generator=generator)\n", w);

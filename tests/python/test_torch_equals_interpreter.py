@@ -20,12 +20,16 @@ import canvas  # noqa: E402
 from canvas import _core  # noqa: E402
 from canvas.nn.check import check, compare, small_packs  # noqa: E402
 from canvas.nn.pack import load_class  # noqa: E402
+from wide_kernels import BOUND_TO_SIZE, EVEN, ROWS  # noqa: E402
+from wide_kernels import REFERENCES as WIDE_REFERENCES  # noqa: E402
+from wide_kernels import SIZES as WIDE  # noqa: E402
 
 torch.set_num_threads(1)
 
 LIBRARY = Path(__file__).parents[2] / "examples" / "kernels"
 
 SIZES = {
+    **WIDE,
     "figure9_b": "x0=6",
     "grouped": "G=2",
     "involution": "G=2,x0=6",
@@ -132,7 +136,7 @@ def kernel_texts() -> dict[str, tuple[str, str]]:
         path.stem: (path.read_text(), SIZES.get(path.stem, ""))
         for path in sorted(LIBRARY.glob("*.kernel"))
     }
-    for name, row in MORE.items():
+    for name, row in {**MORE, **ROWS}.items():
         sizes, _, nodes = row.partition(" | ")
         lines = [line.strip() for line in nodes.split(";")]
         text = "\n".join(["canvas 1", f"kernel {name}", "a = input", *lines, ""])
@@ -153,8 +157,26 @@ BINDINGS = {
 }
 
 
+# The same with images inside the kernel that are multiples of four.
+EVEN_BINDINGS = {
+    "C=8,H=5,W=6": "C=8,H=4,W=8",
+    "C=8,H=3,W=4": "C=8,H=4,W=4",
+    "Cin=8,Cout=16,H=4,W=5,K=5": "Cin=8,Cout=16,H=4,W=8,K=5",
+    "Cin=24,Cout=8,H=5,W=4,KH=1,KW=3": "Cin=24,Cout=8,H=8,W=4,KH=1,KW=3",
+    "Cin=8,Cout=16,H=7,W=9,stride=2,KH=5,KW=3": "Cin=8,Cout=16,H=7,W=15,stride=2,KH=5,KW=3",
+    "Cin=16,Cout=8,H=8,W=7,stride=3": "Cin=16,Cout=8,H=12,W=10,stride=3",
+    "Cin=5,Cout=8,H=5,W=4,K=5,projected=1": "Cin=5,Cout=8,H=8,W=4,K=5,projected=1",
+    "Cin=12,Cout=8,H=8,W=7,stride=3,projected=1": "Cin=12,Cout=8,H=11,W=12,stride=3,projected=1",
+
+    "Cin=8,Cout=16,H=6,W=4,stride=2,KH=5,KW=3": "Cin=8,Cout=16,H=8,W=16,stride=2,KH=5,KW=3",
+    "Cin=16,Cout=8,H=9,W=6,stride=3": "Cin=16,Cout=8,H=12,W=12,stride=3",
+    "Cin=6,Cout=8,H=6,W=4,stride=2,projected=1": "Cin=6,Cout=8,H=8,W=8,stride=2,projected=1",
+}
+
+
 def bind(name, at="C=8,H=5,W=6"):
     text, sizes = TEXTS[name]
+    at = EVEN_BINDINGS[at] if name in EVEN else at
     return canvas.KernelPack(_core.bind(text, f"{at},{sizes}" if sizes else at))
 
 
@@ -273,7 +295,7 @@ def strided_packs(name, mode):
     sizes = "" if sizes == "-" else sizes
     return [
         canvas.KernelPack(_core.bind(text, f"{at},{sizes}" if sizes else at))
-        for at in STRIDE_BINDINGS.values()
+        for at in (EVEN_BINDINGS[at] if name in EVEN else at for at in STRIDE_BINDINGS.values())
     ]
 
 
@@ -284,7 +306,7 @@ def strided_packs(name, mode):
 def test_strided_kernels(name, mode):
     packs = strided_packs(name, mode)
     if packs is None:
-        assert mode == "window" and name in {"figure9_a", "height_as_channels"}
+        assert mode == "window" and name in {"figure9_a", "height_as_channels"} | BOUND_TO_SIZE
         return
     for pack in packs:
         compare(pack)
@@ -398,6 +420,7 @@ def softmax_scaled(x, w):
 
 
 REFERENCES = {
+    **WIDE_REFERENCES,
     "convolution": lambda x, w: same(x, w[0]),
     "pointwise": lambda x, w: same(x, w[0].reshape(8, 8, 1, 1)),
     "grouped": lambda x, w: same(x, w[0], groups=2),
