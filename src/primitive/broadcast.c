@@ -9,6 +9,8 @@
 #include "primitive/lowering.h"
 #include "primitive/spelling.h"
 
+enum { WAYS_MAX = 19 }; /* values that a variable may take; five primitives have each */
+
 static const char *shape(const struct kernel *k, const struct node *n, struct shape *out) {
   struct match m = shape_match(node_input(k, n, 0), node_input(k, n, 1));
   if (!dim_is_whole(&m.left) || !dim_is_whole(&m.right))
@@ -43,10 +45,10 @@ static int substitutions(const struct match *m, int *x, struct dim *out, int max
 static int choices(const struct kernel *k, int a, int b, struct candidate *out) {
   const struct shape *l = &k->nodes[a].shape, *r = &k->nodes[b].shape;
   struct match m = shape_match(l, r);
-  struct dim by[CANDIDATES_MAX / 5];
+  struct dim by[WAYS_MAX];
   int x = -1, count = 0;
   if (a == b) return 0;
-  int ways = substitutions(&m, &x, by, CANDIDATES_MAX / 5);
+  int ways = substitutions(&m, &x, by, WAYS_MAX);
   bool equal = shape_equal(l, r);
   for (int i = 0; i < (ways < 0 ? 1 : ways); i++)
     for (enum primitive op = PRIMITIVE_ADD; op <= PRIMITIVE_MAX; op++) {

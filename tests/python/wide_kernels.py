@@ -89,7 +89,7 @@ BOUND_TO_SIZE = {
     *EVEN, "channel_attention", "columns_attend_in_groups", "coord_conv", "coordinates",
     "dynamic_convolution", "gram", "gram_transposed", "mix_rows", "mix_through_fewer", "mixer",
     "multi_head_attention", "pixels_meet_channels", "published", "rows_attend", "second_axes",
-    "self_attention", "windows_meet", "windows_of_all",
+    "self_attention", "window_shifts", "windows_meet", "windows_of_all",
 }  # fmt: skip
 
 
