@@ -74,7 +74,7 @@ static bool offer_binary(struct draft *d, int a, int b, struct candidate *out) {
   for (int i = 0; i < d->families->plain_count; i++) {
     const struct family *f = d->families->plain[i];
     if (!f->binary) continue;
-    count += families_choices(d->families, f, d->k, a, b, found);
+    count += families_choices(d->families, f, d->k, a, b, found + count);
     count += families_choices(d->families, f, d->k, b, a, found + count);
   }
   if (!count) return false;

@@ -79,8 +79,32 @@ static void free_name(const struct kernel *k, char out[NODE_NAME_SIZE]) {
   }
 }
 
+/* The axis that an attribute names and the input has not, and those that it has: " (no W, but C H)". */
+static bool name_missing(const struct kernel *k, const struct node *n, int in, unsigned axes,
+                         struct buf *out) {
+  if (in >= node_row(n)->arity) return false;
+  unsigned have = shape_roles(node_input(k, n, in)), missing = axes & ~have;
+  if (!missing) return false;
+  buf_printf(out, " (no %s, but", role_short((enum role)__builtin_ctz(missing)));
+  for (enum role r = ROLE_GROUP; r < ROLES; r++)
+    if (have >> r & 1) buf_printf(out, " %s", role_short(r));
+  buf_puts(out, have ? ")" : " no axes)");
+  return true;
+}
+
+static canvas_status fail_with_axes(canvas_context *ctx, const struct kernel *k,
+                                    const struct node *n, const char *why) {
+  const struct attrs *a = &n->attrs;
+  struct buf axes = {0};
+  unsigned of_second = a->each | (a->with ? a->with : a->over);
+  if (!name_missing(k, n, 0, a->over | a->each, &axes)) name_missing(k, n, 1, of_second, &axes);
+  canvas_status status = fail(ctx, CANVAS_BAD_INPUT, "'%s' cannot be applied here: %s%s",
+                              node_row(n)->word, why, axes.text ? axes.text : "");
+  buf_free(&axes);
+  return status;
+}
+
 canvas_status kernel_add(canvas_context *ctx, struct kernel *k, const struct node *n) {
-  const struct row *row = node_row(n);
   if (k->count == KERNEL_NODES_MAX)
     return fail(ctx, CANVAS_BAD_INPUT, "kernel '%s' has more than %d nodes", k->name,
                 KERNEL_NODES_MAX);
@@ -88,7 +112,7 @@ canvas_status kernel_add(canvas_context *ctx, struct kernel *k, const struct nod
   *added = *n;
   if (!*added->name && n->op != PRIMITIVE_OUTPUT) free_name(k, added->name);
   const char *why = kernel_shape_of(k, added, &added->shape);
-  if (why) return fail(ctx, CANVAS_BAD_INPUT, "'%s' cannot be applied here: %s", row->word, why);
+  if (why) return fail_with_axes(ctx, k, n, why);
   k->count++;
   return CANVAS_OK;
 }

@@ -11,6 +11,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
+#include "sample/sampler.h"
 #include "kernel/kernel.h"
 
 static canvas_context ctx;
@@ -135,6 +136,7 @@ struct steps {
 typedef void list_steps(const struct kernel *k, struct steps *out);
 
 static void list_families(const struct kernel *k, struct steps *out) {
+  static const struct families paper = {.space = SPACE_PAPER};
   static const struct family *const families[] = {&family_group,   &family_shift,    &family_unfold,
                                                   &family_fc,      &family_map,      &family_fold,
                                                   &family_softmax, &family_broadcast};
@@ -142,7 +144,7 @@ static void list_families(const struct kernel *k, struct steps *out) {
     for (int a = 0; a < k->count; a++)
       for (int b = families[f]->binary ? 0 : k->count - 1; b < k->count; b++) {
         struct candidate found[CANDIDATES_MAX];
-        int count = families[f]->choices(k, a, b, found);
+        int count = families_choices(&paper, families[f], k, a, b, found);
         for (int i = 0; i < count; i++) {
           /* one function stands for all: the others differ in the op alone */
           bool map = families[f] == &family_map;

@@ -101,7 +101,7 @@ static bool edited(const struct kernel *k, const struct kernel *other, enum edit
   struct random random;
   struct draft d;
   struct node end = {.op = PRIMITIVE_OUTPUT, .attrs.dim = dim_one()};
-  CHECK_INT(families_list(&ctx, primitive_rows, PRIMITIVE_COUNT, &families), CANVAS_OK, "rows");
+  CHECK_INT(families_list(&ctx, primitive_rows, PRIMITIVE_COUNT, SPACE_PAPER, &families), CANVAS_OK, "rows");
   random_open(&random, seed, RANDOM_TEST, 0);
   draft_open(&d, &families, &random);
   d.other = other;
@@ -234,6 +234,8 @@ static void keeps_to_the_rules(void **state) {
       {"12,9,9;24,5,5", "primitives=5..8", 580},
       {"8,6,6;16,3,3", "primitives=5..12 elements=1400", 500},
       {"30,4,9;42,9,4", "primitives=8..14 groups=6", 580},
+      {"16,14,14;32,7,7", "space=published", 500},
+      {"16,16,16;32,8,8", "space=wide", 500},
   };
   unsigned edits = 0;
   int broken = 0, all = 0;

@@ -107,6 +107,11 @@ static void check_kernel(const struct kernel *k, int64_t g, int least, int most)
   buf_free(&out);
 }
 
+static bool op_is_drawn(int op) {
+  bool end = op == PRIMITIVE_INPUT || op == PRIMITIVE_OUTPUT;
+  return end || primitive_rows[op].space == SPACE_PAPER;
+}
+
 static void draws_legal_kernels(void **state) {
   struct sampler *s = sampler_of(resnet18, "draws=paper", 1);
   int drawn = 0, seen[PRIMITIVE_COUNT] = {0}, filled = 0;
@@ -127,7 +132,7 @@ static void draws_legal_kernels(void **state) {
   }
   CHECK(drawn >= 990, "drawn of 1000");
   for (int op = 0; op < PRIMITIVE_COUNT; op++) /* every primitive of Table 1 is drawn */
-    CHECK(op == PRIMITIVE_SUBSAMPLE ? !seen[op] : seen[op] > 20, primitive_rows[op].word);
+    CHECK(op_is_drawn(op) ? seen[op] > 20 : !seen[op], primitive_rows[op].word);
   int shifts = seen[PRIMITIVE_SHIFT];
   CHECK(filled > shifts * 2 / 5 && filled < shifts * 3 / 5, "half of the shifts fill in zeros");
   int equal = 0;
@@ -137,26 +142,48 @@ static void draws_legal_kernels(void **state) {
   sampler_free(s);
 }
 
-/* A trial family with weights of its own, in a table of its own, beside fully connected. */
-static void rejects_a_second_family_with_weights(void **state) {
-  struct family trial = family_fc, quiet = family_fc;
-  struct row rows[PRIMITIVE_COUNT + 2];
+/* The types of each space: those with weights apart. */
+static void lists_the_families_of_a_space(void **state) {
+  static const struct {
+    enum kernel_space space;
+    int plain, weighted;
+  } rows[] = {{SPACE_PAPER, 7, 1}, {SPACE_PUBLISHED, 8, 2}, {SPACE_WIDE, 14, 2}};
   struct families f;
-  memcpy(rows, primitive_rows, PRIMITIVE_COUNT * sizeof *rows);
-  CHECK_INT(families_list(&ctx, rows, PRIMITIVE_COUNT, &f), CANVAS_OK, ctx.message);
-  CHECK(f.weighted == &family_fc, "the table as it is");
-  CHECK_INT(f.plain_count, 7, "the table as it is");
-  trial.name = "trial", quiet.name = "quiet", quiet.drawn = false;
-  rows[PRIMITIVE_COUNT] = rows[PRIMITIVE_COUNT + 1] = rows[PRIMITIVE_FC];
-  rows[PRIMITIVE_COUNT].family = &quiet;
-  CHECK_INT(families_list(&ctx, rows, PRIMITIVE_COUNT + 1, &f), CANVAS_OK, ctx.message);
-  CHECK(f.weighted == &family_fc, "a family that is not drawn");
-  rows[PRIMITIVE_COUNT + 1].family = &trial;
-  CHECK_INT(families_list(&ctx, rows, PRIMITIVE_COUNT + 2, &f), CANVAS_BAD_INPUT, "two families");
-  CHECK_TEXT(ctx.message,
-             "families 'fully connected' and 'trial' both own weights, but one such family can be "
-             "drawn: set drawn = false in the other",
-             "two families");
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    canvas_status status =
+        families_list(&ctx, primitive_rows, PRIMITIVE_COUNT, rows[i].space, &f);
+    CHECK_INT(status, CANVAS_OK, ctx.message);
+    CHECK_INT(f.plain_count, rows[i].plain, "types without weights");
+    CHECK_INT(f.weighted_count, rows[i].weighted, "types with weights");
+    CHECK(f.weighted[0] == &family_fc, "the first");
+  }
+}
+
+/* No draw of a space has an application of a wider one. */
+static void keeps_to_the_space(void **state) {
+  static const char *const names[SPACES] = {"paper", "published", "wide"};
+  for (int space = 0; space < SPACES; space++) {
+    char options[64];
+    int wider = 0, drawn = 0;
+    snprintf(options, sizeof options, "space=%s", names[space]);
+    struct sampler *s = sampler_of("16,8,8;32,4,4", options, 1);
+    for (uint64_t i = 0; i < 200; i++) {
+      struct kernel *k;
+      int64_t g;
+      if (sampler_draw(&ctx, s, i, &k, &g) != CANVAS_OK) continue;
+      drawn++;
+      for (int n = 1; n < k->count - 1; n++) {
+        const struct row *row = node_row(&k->nodes[n]);
+        struct candidate c = {.op = k->nodes[n].op, .attrs = k->nodes[n].attrs};
+        int own = row->family->space ? (int)row->family->space(&c) : 0;
+        wider += (int)row->space > space || own > space;
+      }
+      kernel_free(k);
+    }
+    CHECK(drawn > 190, names[space]);
+    CHECK_INT(wider, 0, names[space]);
+    sampler_free(s);
+  }
 }
 
 static void rejects_too_many_families(void **state) {
@@ -168,8 +195,8 @@ static void rejects_too_many_families(void **state) {
     rows[i] = primitive_rows[PRIMITIVE_RELU];
     rows[i].family = &many[i];
   }
-  CHECK_INT(families_list(&ctx, rows, FAMILIES_MAX, &f), CANVAS_OK, ctx.message);
-  CHECK_INT(families_list(&ctx, rows, FAMILIES_MAX + 1, &f), CANVAS_BAD_INPUT, "one more");
+  CHECK_INT(families_list(&ctx, rows, FAMILIES_MAX, SPACE_PAPER, &f), CANVAS_OK, ctx.message);
+  CHECK_INT(families_list(&ctx, rows, FAMILIES_MAX + 1, SPACE_PAPER, &f), CANVAS_BAD_INPUT, "one more");
   CHECK_TEXT(ctx.message, "there are more than 32 families to draw", "one more");
 }
 
@@ -178,7 +205,7 @@ static void draws_one_family_of_several_rows(void **state) {
   struct row rows[] = {primitive_rows[PRIMITIVE_FC], primitive_rows[PRIMITIVE_RELU],
                        primitive_rows[PRIMITIVE_FC], primitive_rows[PRIMITIVE_SIN]};
   struct families f;
-  CHECK_INT(families_list(&ctx, rows, 4, &f), CANVAS_OK, ctx.message);
+  CHECK_INT(families_list(&ctx, rows, 4, SPACE_PAPER, &f), CANVAS_OK, ctx.message);
   CHECK_INT(f.plain_count, 1, "relu and sin are one family");
 }
 
@@ -251,7 +278,7 @@ static void rejects(void **state) {
       {"64,8,8", "require=some", "line 1, column 9: expected 'reach' or 'none', found 'some'"},
       {"64,8,8", "groups=3", "groups=3 does not divide the common channel count 64 of the targets"},
       {"64,8,8", "depth=3",
-       "line 1, column 1: expected an option (draws=, primitives=, require=, groups= or elements=; "
+       "line 1, column 1: expected an option (draws=, space=, primitives=, require=, groups= or elements=; "
        "docs/kernel.md lists those that change draws=), found 'depth'"},
       {"64,8,8", "draws=random", "line 1, column 7: expected 'rules' or 'paper', found 'random'"},
       {"64,8,8", "free=0.2 draws=paper",
@@ -285,6 +312,7 @@ static void rejects(void **state) {
 CHECK_MAIN(cmocka_unit_test(depends_on_the_index_only), cmocka_unit_test(is_stable_across_versions),
            cmocka_unit_test(draws_legal_kernels), cmocka_unit_test(draws_parse_back),
            cmocka_unit_test(draws_fast_enough), cmocka_unit_test(chooses_g),
-           cmocka_unit_test(rejects_a_second_family_with_weights),
+           cmocka_unit_test(lists_the_families_of_a_space),
+           cmocka_unit_test(keeps_to_the_space),
            cmocka_unit_test(draws_one_family_of_several_rows),
            cmocka_unit_test(rejects_too_many_families), cmocka_unit_test(rejects))
