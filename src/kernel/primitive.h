@@ -84,11 +84,11 @@ enum {
   X(GROUP_EACH,  "group",   "each", group,     1, 0,                     FACT_LINEAR | FACT_MOVES,  "", PAPER, \
     "every channel its own group: [X] -> [group=X], no channel axis left") \
   X(SHIFT,       "shift",   "",     shift,     1, ATTR_OVER | ATTR_SHIFT | ATTR_FILL, FACT_LINEAR | FACT_MOVES | FACT_SEES, "", PAPER, \
-    "o[.., h, ..] = a[.., (h - by) mod H, ..] along each axis of `over` (H, W): circular; with fill=zero a[.., h - by, ..], zero outside") \
+    "o[.., h, ..] = a[.., (h - by) mod H, ..] along each axis of `over` (H, W, C, windows): circular; with fill=zero a[.., h - by, ..], zero outside") \
   X(UNFOLD,      "unfold",  "",     unfold,    1, ATTR_OVER | ATTR_K | ATTR_STRIDE | ATTR_DILATION, FACT_LINEAR | FACT_MOVES | FACT_SEES, "", PAPER, \
-    "o[.., kh, .., h, ..] = a[.., h*stride + (kh - k/2)*dilation, ..], zero outside, along `over` (H, W); k=K is KH, KW of the target") \
+    "o[.., kh, .., h, ..] = a[.., h*stride + (kh - k/2)*dilation, ..], zero outside, along `over` (H, W, C); k=K is KH, KW of the target") \
   X(FC,          "fc",      "",     fc,        1, ATTR_TO | ATTR_ALONG,  FACT_LINEAR | FACT_WEIGHTS | FACT_CONTRACTS, "", PAPER, \
-    "fully connected: contracts channel, KH and KW with a weight within each group, [.., H, W] -> [to, H, W]; no bias") \
+    "fully connected: contracts channel and windows with a weight within each group, [.., H, W] -> [to, H, W]; with `over` just these axes, `to` in place of the first; no bias") \
   X(RELU,        "relu",    "",     map,       1, 0,                     FACT_ACTIVATION,                 "input relu sigmoid abs", PAPER, \
     "max(a, 0)") \
   X(GELU,        "gelu",    "",     map,       1, 0,                     FACT_ACTIVATION,                 "input gelu relu", PAPER, \
