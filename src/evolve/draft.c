@@ -3,8 +3,9 @@
 
 #include <string.h>
 
-void draft_open(struct draft *d, const struct families *families, struct random *random) {
-  *d = (struct draft){.families = families, .random = random};
+void draft_open(struct draft *d, const struct families *families, struct neighbours images,
+                struct random *random) {
+  *d = (struct draft){.families = families, .images = images, .random = random};
   d->k = kernel_new("");
   d->spare = kernel_new("");
 }
@@ -60,13 +61,15 @@ struct build {
 };
 
 /* Applications of n's primitive to its inputs that its family offers, in either order. */
-static int offers(const struct kernel *k, const struct node *n,
+static int offers(const struct build *b, const struct node *n,
                   struct candidate out[2 * CANDIDATES_MAX]) {
   const struct family *f = node_row(n)->family;
+  const struct kernel *k = b->out;
+  struct neighbours images = b->d->images;
   int count = 0, kept = 0;
   if (!f->choices) return 0;
-  count += f->choices(k, n->in[0], n->in[1], out);
-  if (f->binary) count += f->choices(k, n->in[1], n->in[0], out + count);
+  count += sampler_offers(f, images, k, n->in[0], n->in[1], out);
+  if (f->binary) count += sampler_offers(f, images, k, n->in[1], n->in[0], out + count);
   for (int i = 0; i < count; i++)
     if (out[i].op == n->op) out[kept++] = out[i];
   return kept;
@@ -83,7 +86,7 @@ static void untie(const struct build *b, struct candidate *c) {
 /* Replaces what became illegal by one of the family's offers. */
 static bool repair(struct build *b, struct node *n) {
   struct candidate all[2 * CANDIDATES_MAX];
-  int count = offers(b->out, n, all), illegal;
+  int count = offers(b, n, all), illegal;
   if (!count) return false;
   struct candidate *c = &all[random_below(b->d->random, (uint32_t)count)];
   if (c->x >= 0) {

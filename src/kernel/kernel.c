@@ -256,30 +256,61 @@ static uint64_t moved(uint64_t offsets, int by) {
   return by ? offsets << by | offsets >> (64 - by) : offsets;
 }
 
+bool row_sees_all(const struct row *row) {
+  return row->attributes & ATTR_OVER && !(row->facts & FACT_MOVES);
+}
+
+/* Pixels on each side that a window holds; of k=K one where K is a window, for any number is several. */
+static int side_of(const struct node *n, enum role axis, struct neighbours images) {
+  if (n->attrs.amount) return n->attrs.amount / 2;
+  return images.windows >> axis & 1;
+}
+
 /* Offsets that `n` reads along a spatial axis, given those of its input. */
-static uint64_t looked(const struct node *n, enum role axis, uint64_t offsets) {
+static uint64_t looked(const struct node *n, enum role axis, struct neighbours images,
+                       uint64_t offsets) {
   const struct row *row = node_row(n);
-  if (!(row->facts & FACT_SEES) || !(n->attrs.over >> axis & 1)) return offsets;
+  if (!(n->attrs.over >> axis & 1)) return offsets;
+  if (row_sees_all(row)) return UINT64_MAX;
+  if (!(row->facts & FACT_SEES)) return offsets;
   if (row->attributes & ATTR_SHIFT) return moved(offsets, -n->attrs.amount);
-  int side = n->attrs.amount ? n->attrs.amount / 2 : 1; /* K: assumes one neighbour on each side */
+  int side = side_of(n, axis, images);
   uint64_t all = offsets;
   int apart = n->attrs.dilation ? n->attrs.dilation : 1;
   for (int k = 1; k <= side; k++) all |= moved(offsets, k * apart) | moved(offsets, -k * apart);
   return all;
 }
 
-struct reach node_reach(const struct kernel *k, int node, const struct reach *of) {
+/* Whether element (.., h, w) of a broadcast reads its left input at row h (column w); if not, at one that
+ * depends on the whole place. In an image one pixel wide rows follow each other in the flattened
+ * tensor, too. */
+static bool in_step(const struct kernel *k, const struct node *n, enum role axis,
+                    struct neighbours images) {
+  const struct shape *left = node_input(k, n, 0), *right = node_input(k, n, 1);
+  struct match m = shape_match(left, right);
+  int at = shape_find(left, axis);
+  if (at < m.prefix || at >= left->count - m.suffix) return true;
+  return axis == ROLE_H && shape_find(right, ROLE_H) >= 0 && !(images.pixels >> ROLE_W & 1);
+}
+
+/* Offsets that the inputs of `n` have along a spatial axis. */
+static uint64_t brought(const struct kernel *k, const struct node *n, enum role axis,
+                        struct neighbours images, const struct reach *of) {
+  uint64_t offsets = 0;
+  int arity = node_row(n)->arity;
+  for (int j = 0; j < arity; j++) offsets |= axis == ROLE_H ? of[n->in[j]].h : of[n->in[j]].w;
+  return arity == 2 && !in_step(k, n, axis, images) ? UINT64_MAX : offsets;
+}
+
+struct reach node_reach(const struct kernel *k, int node, struct neighbours images,
+                        const struct reach *of) {
   const struct node *n = &k->nodes[node];
   const struct row *row = node_row(n);
   struct reach r = {0, 0, false};
   if (!row->arity) return (struct reach){UINT64_C(1) << 32, UINT64_C(1) << 32, false};
-  for (int j = 0; j < row->arity; j++) {
-    r.h |= of[n->in[j]].h;
-    r.w |= of[n->in[j]].w;
-    r.mixed |= of[n->in[j]].mixed;
-  }
-  r.h = looked(n, ROLE_H, r.h);
-  r.w = looked(n, ROLE_W, r.w);
+  for (int j = 0; j < row->arity; j++) r.mixed |= of[n->in[j]].mixed;
+  r.h = looked(n, ROLE_H, images, brought(k, n, ROLE_H, images, of));
+  r.w = looked(n, ROLE_W, images, brought(k, n, ROLE_W, images, of));
   if (row->facts & FACT_WEIGHTS) {
     unsigned roles = shape_roles(node_input(k, n, 0));
     r.mixed |= (roles >> ROLE_CHANNEL & 1) && !(roles >> ROLE_GROUP & 1);
@@ -287,25 +318,36 @@ struct reach node_reach(const struct kernel *k, int node, const struct reach *of
   return r;
 }
 
-bool reach_along(uint64_t offsets) {
+/* Whether there is more than one offset. */
+static bool several(uint64_t offsets) {
   return (offsets & (offsets - 1)) != 0;
 }
 
+unsigned reach_missing(const struct reach *r, struct neighbours images) {
+  unsigned seen = (unsigned)several(r->h) << ROLE_H | (unsigned)several(r->w) << ROLE_W;
+  return images.windows & ~seen;
+}
+
 void neighbours_add(struct neighbours *images, const struct sizes *at) {
-  images->h |= at->value[SIZE_H] > 1 && at->value[SIZE_KH] > 1;
-  images->w |= at->value[SIZE_W] > 1 && at->value[SIZE_KW] > 1;
+  unsigned pixels = (unsigned)(at->value[SIZE_H] > 1) << ROLE_H | (unsigned)(at->value[SIZE_W] > 1)
+                                                                      << ROLE_W;
+  unsigned windows =
+      (unsigned)(at->value[SIZE_KH] > 1) << ROLE_H | (unsigned)(at->value[SIZE_KW] > 1) << ROLE_W;
+  images->pixels |= pixels;
+  images->windows |= pixels & windows;
 }
 
 const char *kernel_reach_on(const struct kernel *k, struct neighbours images) {
   struct reach of[KERNEL_NODES_MAX];
-  for (int i = 0; i < k->count; i++) of[i] = node_reach(k, i, of);
-  struct reach out = of[k->count - 1];
-  if (images.h && !reach_along(out.h)) return "it sees no neighbours along H";
-  if (images.w && !reach_along(out.w)) return "it sees no neighbours along W";
-  if (!out.mixed) return "no fully connected primitive mixes all its channels";
+  for (int i = 0; i < k->count; i++) of[i] = node_reach(k, i, images, of);
+  const struct reach *out = &of[k->count - 1];
+  unsigned missing = reach_missing(out, images);
+  if (missing >> ROLE_H & 1) return "it sees no neighbours along H";
+  if (missing) return "it sees no neighbours along W";
+  if (!out->mixed) return "no fully connected primitive mixes all its channels";
   return NULL;
 }
 
 const char *kernel_reach(const struct kernel *k) {
-  return kernel_reach_on(k, (struct neighbours){true, true});
+  return kernel_reach_on(k, (struct neighbours){ROLES_SPATIAL, ROLES_SPATIAL});
 }
