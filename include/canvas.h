@@ -188,6 +188,9 @@ canvas_status canvas_kernels_print(canvas_context *ctx, const char *text, size_t
 
 /* ---- the sampler --------------------------------------------------------------------------- */
 
+/* Of the draws and children: another version gives others for the same seed and index. */
+#define CANVAS_SAMPLER_VERSION 2
+
 /* Create a sampler for these targets. Draw i is a pure function of (targets, options, seed, i) on
  * every machine. Options are text, such as "primitives=5..12 require=reach|none groups=4
  * draws=rules|paper", "" for the defaults; docs/kernel.md lists changes of `draws=`.

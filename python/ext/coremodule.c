@@ -1795,6 +1795,7 @@ static int execute(PyObject *module) {
   s->no_solution = PyErr_NewExceptionWithDoc(
       "canvas.NoSolution", "There is no solution; the message says why.", s->error, NULL);
   if (!s->no_solution || PyModule_AddObjectRef(module, "NoSolution", s->no_solution) < 0) return -1;
+  if (PyModule_AddIntConstant(module, "SAMPLER_VERSION", CANVAS_SAMPLER_VERSION) < 0) return -1;
   return add_testing(module);
 }
 
