@@ -107,7 +107,10 @@ ROWS = {  # nodes after `a = input`: what reach says with a window of 3x3
     "lone_shift": ("b = shift a over=H,W by=1; c = fc b to=C; out c", NOT_H),
     "shift_and_add": ("b = shift a over=H,W by=1; c = fc b to=C; d = add a c; out d", ""),
     "pool": ("b = fold a max over=W; c = fc b to=C; d = add c a; out d", NOT_H),
-    "pool_of_windows": ("b = unfold a over=H k=3; c = fold b max over=KH; d = fc c to=C; out d", NOT_W),
+    "fold_of_windows": (
+        "b = unfold a over=H k=3; c = fold b max over=KH; d = fc c to=C; out d",
+        NOT_W,
+    ),
     "softmax_w": ("b = softmax a over=W; c = fc b to=C; out c", NOT_H),
     "softmax_c": ("b = softmax a over=C; c = fc b to=C; out c", NOT_H),
     "softmax_hw": ("b = softmax a over=H,W; c = fc b to=C; out c", ""),
