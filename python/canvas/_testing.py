@@ -13,8 +13,8 @@ _table: Any = _core._testing
 def reach(pack: str) -> str:
     """Why a kernel does not see neighbours along H and W and mix all channels with weights.
 
-    "" if it does.  Of a pack each kernel is judged at its own targets: an axis of one pixel, or with
-    a window of one, has no neighbours.
+    "" if it does.  Of a pack each kernel is judged at its own targets: an axis of one pixel, or
+    with a window of one, has no neighbours.
     """
     return str(_table.reach(pack))
 

@@ -72,9 +72,9 @@ static void nothing_to_draw(void **state) {
 }
 
 #define NO_NEIGHBOURS "draws=rules unfold=0 shift=0 softmax=0"
-#define BLIND                                                                             \
-  "draws= gives the weight 0 to all that reads neighbours (unfold, shift, softmax, fold " \
-  "with image_fold): give one of them a weight, or require=none"
+static const char blind[] =
+    "draws= gives the weight 0 to all that reads neighbours (unfold, shift, softmax, fold with "
+    "image_fold): give one of them a weight, or require=none";
 
 /* Options that leave no kernel; with a share of free draws, or without reach, some do. */
 static void impossible_draws(void **state) {
@@ -86,8 +86,8 @@ static void impossible_draws(void **state) {
        "neighbours and an fc; allow more, or give require=none"},
       {"primitives=1..2", "8,4,4", ""},
       {"primitives=1 require=none", "8,4,4", ""},
-      {NO_NEIGHBOURS " fold=0 free=0", "8,4,4", BLIND},
-      {NO_NEIGHBOURS " image_fold=0 free=0", "8,4,4", BLIND},
+      {NO_NEIGHBOURS " fold=0 free=0", "8,4,4", blind},
+      {NO_NEIGHBOURS " image_fold=0 free=0", "8,4,4", blind},
       {NO_NEIGHBOURS " free=0", "8,4,4", ""},
       {"draws=rules unfold=0 shift=0 fold=0 free=0", "8,4,4", ""},
       {NO_NEIGHBOURS " fold=0 free=0", "8,1,1", ""},

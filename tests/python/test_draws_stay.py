@@ -14,8 +14,8 @@ from canvas import _core
 TARGETS = Path(__file__).resolve().parents[2] / "examples/targets"
 VERSION = 2  # of the sampler that drew what follows
 CHANGED = (
-    f"other draws than those of version {VERSION} of the sampler, with which older studies must not "
-    "go on.  If that is meant, increase CANVAS_SAMPLER_VERSION in include/canvas.h and record "
+    f"other draws than those of version {VERSION} of the sampler: older studies must not go on "
+    "with them.  If that is meant, increase CANVAS_SAMPLER_VERSION in include/canvas.h and record "
     "version and draws here"
 )
 # The first 16 digits of SHA-256 over the first draws of seed 7.
