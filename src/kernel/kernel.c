@@ -319,12 +319,13 @@ struct reach node_reach(const struct kernel *k, int node, struct neighbours imag
 }
 
 /* Whether there is more than one offset. */
-static bool several(uint64_t offsets) {
+static bool several_offsets(uint64_t offsets) {
   return (offsets & (offsets - 1)) != 0;
 }
 
 unsigned reach_missing(const struct reach *r, struct neighbours images) {
-  unsigned seen = (unsigned)several(r->h) << ROLE_H | (unsigned)several(r->w) << ROLE_W;
+  unsigned seen = (unsigned)several_offsets(r->h) << ROLE_H | (unsigned)several_offsets(r->w)
+                                                                  << ROLE_W;
   return images.windows & ~seen;
 }
 

@@ -199,6 +199,8 @@ bool partial_finish(struct partial *g) {
   struct kernel_dims dims;
   int node;
   if (!partial_output(g) || kernel_recheck(g->k, &node)) return false;
+  /* a variable that was replaced may have put a broadcast in place */
+  if (g->require_reach && kernel_reach_on(g->k, g->images)) return false;
   kernel_dims_list(g->k, &dims);
   for (int t = 0; t < g->target_count; t++)
     if (!bindable(g, &dims, &g->targets[t])) return false;
