@@ -237,7 +237,7 @@ const struct command command_sample = {
                 {"--primitives", "5..12",
                  "number of primitives, without input and output (default 3..8; paper: 5..12)"},
                 {"--require", "reach|none",
-                 "reach (default): depend on neighbours along H and W, and mix all channels"},
+                 "reach (default): see several pixels along H and W, and mix all channels"},
                 {"--draws", "rules|paper",
                  "rules (default): avoid kernels that are usually poor; paper: as published"},
                 {"--groups", "G", "value of G (default: drawn)"},

@@ -149,7 +149,7 @@ canvas_kernel *canvas_kernel_simplify(const canvas_kernel *kernel);
 canvas_status canvas_kernel_stride(canvas_context *ctx, const canvas_kernel *kernel,
                                    const char *mode, canvas_kernel **out);
 
-/* NULL if the output depends on neighbours along H and W and mixes all channels with weights;
+/* NULL if the output depends on several pixels along H and W and mixes all channels with weights;
  * otherwise the reason why not. */
 const char *canvas_kernel_reach(const canvas_kernel *kernel);
 
@@ -187,6 +187,9 @@ canvas_status canvas_kernels_print(canvas_context *ctx, const char *text, size_t
                                    char **out);
 
 /* ---- the sampler --------------------------------------------------------------------------- */
+
+/* Of the draws and children: another version gives others for the same seed and index. */
+#define CANVAS_SAMPLER_VERSION 2
 
 /* Create a sampler for these targets. Draw i is a pure function of (targets, options, seed, i) on
  * every machine. Options are text, such as "primitives=5..12 require=reach|none groups=4
@@ -280,7 +283,7 @@ canvas_status canvas_pack_compare(canvas_context *ctx, const canvas_pack *a, con
  * of canvas_kernel_svg. */
 char *canvas_pack_svg(const canvas_pack *pack);
 /* As canvas_kernel_reach for each kernel, on its targets: an axis along which all of them have one pixel or a
- * window of one has no neighbours. Without bindings the result is that of canvas_kernel_reach. */
+ * window of one requires no neighbours. Without bindings the result is that of canvas_kernel_reach. */
 const char *canvas_pack_reach(const canvas_pack *pack);
 /* A line for each target with a small image (at most 3 pixels along an axis, or fewer than the
  * window) where some weight cannot affect the output and gets no gradient; "" if there is none. */

@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import Any
 
 _testing: ModuleType
+SAMPLER_VERSION: int
 
 class Error(ValueError):
     """Bad input, in one message."""

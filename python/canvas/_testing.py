@@ -10,12 +10,13 @@ from . import _core
 _table: Any = _core._testing
 
 
-def reach(kernel: str) -> str:
+def reach(pack: str) -> str:
     """Why a kernel does not see neighbours along H and W and mix all channels with weights.
 
-    "" if it does.
+    "" if it does.  Of a pack each kernel is judged at its own targets: an axis of one pixel, or
+    with a window of one, has no neighbours.
     """
-    return str(_table.reach(kernel))
+    return str(_table.reach(pack))
 
 
 def simplify(kernel: str) -> str:

@@ -382,8 +382,8 @@ OPTIONS = (
         "reach",
         True,
         "reach|none",
-        "reach: a kernel must see neighbours along both spatial axes and mix all channels with "
-        "weights; none: no condition",
+        "reach: a kernel must see several pixels along both spatial axes, except where all "
+        "windows are 1 wide, and mix all channels with weights; none: no condition",
     ),
     Option(
         "norm",

@@ -206,21 +206,7 @@ static PyObject *core_svg(PyObject *module, PyObject *text) {
   return call_text(module, text, draw_svg);
 }
 
-/* ---- a kernel in, a fact out --------------------------------------------------------------- */
-
-/* NULL with an exception set. */
-static canvas_kernel *get_kernel(PyObject *module, PyObject *str) {
-  struct text in;
-  canvas_status status;
-  canvas_kernel *kernel = NULL;
-  if (!get_text(module, str, &in)) return NULL;
-  canvas_context *ctx = canvas_context_new();
-  if (!ctx) return PyErr_NoMemory(), NULL;
-  Py_BEGIN_ALLOW_THREADS status = canvas_kernel_parse(ctx, in.bytes, in.length, &kernel);
-  Py_END_ALLOW_THREADS if (status != CANVAS_OK) raise_status(module, status, ctx);
-  else canvas_context_free(ctx);
-  return kernel;
-}
+/* ---- a pack in, a fact out ----------------------------------------------------------------- */
 
 /* NULL with an exception set. */
 static canvas_pack *get_pack(PyObject *module, PyObject *str) {
@@ -271,11 +257,11 @@ static PyObject *core_parts(PyObject *module, PyObject *text) {
 }
 
 static PyObject *core_reach(PyObject *module, PyObject *text) {
-  canvas_kernel *kernel = get_kernel(module, text);
-  if (!kernel) return NULL;
-  const char *why = canvas_kernel_reach(kernel);
+  canvas_pack *pack = get_pack(module, text);
+  if (!pack) return NULL;
+  const char *why = canvas_pack_reach(pack);
   PyObject *answer = PyUnicode_FromString(why ? why : "");
-  canvas_kernel_free(kernel);
+  canvas_pack_free(pack);
   return answer;
 }
 
@@ -1809,6 +1795,7 @@ static int execute(PyObject *module) {
   s->no_solution = PyErr_NewExceptionWithDoc(
       "canvas.NoSolution", "There is no solution; the message says why.", s->error, NULL);
   if (!s->no_solution || PyModule_AddObjectRef(module, "NoSolution", s->no_solution) < 0) return -1;
+  if (PyModule_AddIntConstant(module, "SAMPLER_VERSION", CANVAS_SAMPLER_VERSION) < 0) return -1;
   return add_testing(module);
 }
 

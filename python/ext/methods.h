@@ -120,7 +120,7 @@
 
 /* What only tests and benchmarks use: canvas._testing. */
 #define TESTING_METHODS(X)                                                                         \
-  X(reach, core_reach, METH_O, "($module, kernel, /)",                                             \
+  X(reach, core_reach, METH_O, "($module, pack, /)",                                               \
     "Why a kernel does not see neighbours along H and W and mix all channels with weights.")       \
   X(simplify, core_simplify, METH_O, "($module, kernel, /)",                                       \
     "The kernel without redundant nodes.")                                                         \

@@ -90,7 +90,8 @@ canvas_cost canvas_pack_kept_cost(const canvas_pack *pack, int target) {
 }
 
 static const char *reach_of(const struct pack *p) {
-  struct neighbours images = {p->count == 0, p->count == 0};
+  struct neighbours images = {0, 0};
+  if (!p->count) return kernel_reach(p->kernel);
   for (int i = 0; i < p->count; i++) neighbours_add(&images, &p->data[i].sizes);
   return kernel_reach_on(p->kernel, images);
 }

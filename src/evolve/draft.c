@@ -3,8 +3,9 @@
 
 #include <string.h>
 
-void draft_open(struct draft *d, const struct families *families, struct random *random) {
-  *d = (struct draft){.families = families, .random = random};
+void draft_open(struct draft *d, const struct families *families, struct neighbours images,
+                struct random *random) {
+  *d = (struct draft){.families = families, .images = images, .random = random};
   d->k = kernel_new("");
   d->spare = kernel_new("");
 }
@@ -60,12 +61,16 @@ struct build {
 };
 
 /* Applications of n's primitive to its inputs that its family offers, in either order. */
-static int offers(const struct families *families, const struct kernel *k, const struct node *n,
+static int offers(const struct build *b, const struct node *n,
                   struct candidate out[2 * CANDIDATES_MAX]) {
   const struct family *f = node_row(n)->family;
+  const struct kernel *k = b->out;
+  struct neighbours images = b->d->images;
   int count = 0, kept = 0;
-  count += families_choices(families, f, k, n->in[0], n->in[1], out);
-  if (f->binary) count += families_choices(families, f, k, n->in[1], n->in[0], out + count);
+  if (!f->choices) return 0;
+  count += sampler_offers(b->d->families, f, images, k, n->in[0], n->in[1], out);
+  if (f->binary)
+    count += sampler_offers(b->d->families, f, images, k, n->in[1], n->in[0], out + count);
   for (int i = 0; i < count; i++)
     if (out[i].op == n->op) out[kept++] = out[i];
   return kept;
@@ -82,7 +87,7 @@ static void untie(const struct build *b, struct candidate *c) {
 /* Replaces what became illegal by one of the family's offers. */
 static bool repair(struct build *b, struct node *n) {
   struct candidate all[2 * CANDIDATES_MAX];
-  int count = offers(b->d->families, b->out, n, all), illegal;
+  int count = offers(b, n, all), illegal;
   if (!count) return false;
   struct candidate *c = &all[random_below(b->d->random, (uint32_t)count)];
   if (c->x >= 0) {

@@ -15,6 +15,7 @@ struct draft {
   struct kernel *k, *spare; /* the nodes; room for draft_build */
   int root;                 /* the node that `out` reads */
   const struct families *families;
+  struct neighbours images;   /* of the targets */
   const struct kernel *other; /* a finished kernel to graft from, or NULL */
   struct random *random;
 };
@@ -36,7 +37,8 @@ enum edit {
       EDIT_COUNT
 };
 
-void draft_open(struct draft *d, const struct families *families, struct random *random);
+void draft_open(struct draft *d, const struct families *families, struct neighbours images,
+                struct random *random);
 void draft_close(struct draft *d);
 /* Starts from a finished kernel. */
 void draft_load(struct draft *d, const struct kernel *k);

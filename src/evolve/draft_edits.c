@@ -56,7 +56,8 @@ static bool offer_unary(struct draft *d, int a, struct candidate *out) {
     if (!d->families->plain[i]->binary) order[n++] = d->families->plain[i];
   for (int i = 0; i < d->families->weighted_count; i++) order[n++] = d->families->weighted[i];
   for (; n > 0; n--) {
-    int i = below(d, n), count = families_choices(d->families, order[i], d->k, a, -1, found);
+    int i = below(d, n), count;
+    count = sampler_offers(d->families, order[i], d->images, d->k, a, -1, found);
     if (count) {
       *out = found[below(d, count)];
       return true;
@@ -74,8 +75,8 @@ static bool offer_binary(struct draft *d, int a, int b, struct candidate *out) {
   for (int i = 0; i < d->families->plain_count; i++) {
     const struct family *f = d->families->plain[i];
     if (!f->binary) continue;
-    count += families_choices(d->families, f, d->k, a, b, found + count);
-    count += families_choices(d->families, f, d->k, b, a, found + count);
+    count += sampler_offers(d->families, f, d->images, d->k, a, b, found + count);
+    count += sampler_offers(d->families, f, d->images, d->k, b, a, found + count);
   }
   if (!count) return false;
   *out = found[below(d, count)];
@@ -217,7 +218,8 @@ static bool new_amount(struct draft *d, struct node *n, const int *values, int c
 /* Other attributes of the same primitive, as its family offers them: over=, fill=, the mode's own. */
 static bool new_attributes(struct draft *d, struct node *n) {
   struct candidate found[CANDIDATES_MAX];
-  int count = families_choices(d->families, node_row(n)->family, d->k, n->in[0], -1, found);
+  const struct family *f = node_row(n)->family;
+  int count = sampler_offers(d->families, f, d->images, d->k, n->in[0], -1, found);
   if (!count) return false;
   const struct candidate *c = &found[below(d, count)];
   if (c->op != n->op || (c->attrs.over == n->attrs.over && c->attrs.amount == n->attrs.amount &&
@@ -227,16 +229,22 @@ static bool new_attributes(struct draft *d, struct node *n) {
   return true;
 }
 
+static bool new_window(struct draft *d, struct node *n) {
+  static const int windows[] = {0, 3, 5, 7};
+  int first = n->attrs.over & ~d->images.windows ? 1 : 0; /* k=K is no window here */
+  return new_amount(d, n, windows + first, 4 - first);
+}
+
 static bool resize(struct draft *d) {
-  static const int windows[] = {0, 3, 5, 7}, pixels[] = {-2, -1, 1, 2};
+  static const int pixels[] = {-2, -1, 1, 2};
   int v = any_primitive(d);
   struct node *n = &d->k->nodes[v];
   unsigned attributes = node_row(n)->attributes;
   if (!v || !attributes || !node_row(n)->family->choices) return false;
   if (attributes & ATTR_TO) return new_dim(d, n, widths);
   if (attributes & ATTR_BY) return new_dim(d, n, group_counts);
-  if (attributes & (ATTR_K | ATTR_SHIFT) && below(d, 2))
-    return new_amount(d, n, attributes & ATTR_K ? windows : pixels, 4);
+  if (attributes & ATTR_K && below(d, 2)) return new_window(d, n);
+  if (attributes & ATTR_SHIFT && below(d, 2)) return new_amount(d, n, pixels, 4);
   return new_attributes(d, n);
 }
 

@@ -143,7 +143,7 @@ static void open_tree(struct family_tree *t, struct sampler *s, uint64_t index,
   *t = (struct family_tree){.s = s, .parents = parents, .count = count};
   random_open(&t->random, sampler_seed(s), RANDOM_MUTATE, index);
   t->rules = sampler_rules(s, &t->random);
-  draft_open(&t->draft, sampler_families(s), &t->random);
+  draft_open(&t->draft, sampler_families(s), sampler_images(s, parents[0].kernel), &t->random);
   t->draft.other = count > 1 ? parents[1].kernel : NULL;
   t->before = kernel_new("");
   for (int i = 0; i < count; i++) {

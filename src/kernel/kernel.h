@@ -65,27 +65,34 @@ bool kernel_has_inner_weights(const struct kernel *k);
 bool kernel_needs_fixed_hw(const struct kernel *k); /* a weight's shape depends on H or W */
 int kernel_primitives(const struct kernel *k);      /* number of nodes without input and output */
 
-/* What a node depends on: the pixels of the input relative to its own, along each spatial axis (bit
- * 32 is its own; pixels that are S apart count as neighbours), and whether an fc has mixed all
- * channels. Folds and softmaxes depend on the whole image but cannot distinguish neighbours: they do
- * not count. `of` has the reach of every earlier node. */
-struct reach {
-  uint64_t h, w;
-  bool mixed;
-};
-struct reach node_reach(const struct kernel *k, int node, const struct reach *of);
-bool reach_along(uint64_t offsets); /* more than one offset */
-/* NULL if the kernel depends on neighbours along both spatial axes (several pixels: a lone shift
- * only translates the image) and mixes all channels by weights; else why not, as an error
- * message. */
-const char *kernel_reach(const struct kernel *k);
-/* The same for layers without neighbours along an axis, where none are required: those of one pixel
- * along it, and those whose window is one pixel wide. */
+/* What the layers that a kernel serves have along H and W, as masks of roles. */
 struct neighbours {
-  bool h, w;
+  unsigned pixels;  /* some layer has several pixels */
+  unsigned windows; /* some layer has several pixels and a window K of several */
 };
 void neighbours_add(struct neighbours *images,
                     const struct sizes *at); /* those of one more layer */
+
+/* What a node depends on: the pixels of the input relative to its own, along each spatial axis (bit
+ * 32 is its own, none: a constant; pixels that are S apart count as neighbours; a fold or a softmax
+ * along the axis depends on all, and so does what does not read an input at its own place), and of
+ * which channels, in 48ths: those it depends on, and those that a matrix of weights has mixed. `of` has
+ * the reach of every earlier node. */
+#define CHANNELS_ALL ((UINT64_C(1) << 48) - 1)
+struct reach {
+  uint64_t h, w;
+  uint64_t channels, mixed;
+  bool in_order; /* the channels stand as in the input */
+};
+struct reach node_reach(const struct kernel *k, int node, struct neighbours images,
+                        const struct reach *of);
+/* The axes along which several pixels must be seen and are not: a lone shift only translates. */
+unsigned reach_missing(const struct reach *r, struct neighbours images);
+/* NULL if the kernel depends on neighbours along both spatial axes and mixes all channels by
+ * weights, at layers with windows; else why not, as an error message. */
+const char *kernel_reach(const struct kernel *k);
+/* The same for these layers: neighbours are required along the axes of images.windows alone, and
+ * there a window k=K is one. */
 const char *kernel_reach_on(const struct kernel *k, struct neighbours images);
 
 /* -- text (kernel_text.c) -- */

@@ -22,6 +22,7 @@ enum {
   FACT_COMMUTES = 8,   /* inputs of equal shape may be swapped */
   FACT_SEES = 16,      /* reads neighbours along the axes of over= */
   FACT_ACTIVATION = 32, /* commonly used between weights in networks */
+  FACT_WHOLE = 128,     /* reads all of a spatial axis of over= for each number */
   FACT_CONTRACTS = 64   /* its weight is a matrix that an axis of the result reads: random at first */
 };
 
@@ -87,7 +88,7 @@ enum {
     "o[.., h, ..] = a[.., (h - by) mod H, ..] along each axis of `over` (H, W, C, windows): circular; with fill=zero a[.., h - by, ..], zero outside") \
   X(UNFOLD,      "unfold",  "",     unfold,    1, ATTR_OVER | ATTR_K | ATTR_STRIDE | ATTR_DILATION, FACT_LINEAR | FACT_MOVES | FACT_SEES, "", PAPER, \
     "o[.., kh, .., h, ..] = a[.., h*stride + (kh - k/2)*dilation, ..], zero outside, along `over` (H, W, C); k=K is KH, KW of the target") \
-  X(FC,          "fc",      "",     fc,        1, ATTR_TO | ATTR_ALONG,  FACT_LINEAR | FACT_WEIGHTS | FACT_CONTRACTS, "", PAPER, \
+  X(FC,          "fc",      "",     fc,        1, ATTR_TO | ATTR_ALONG,  FACT_LINEAR | FACT_WEIGHTS | FACT_CONTRACTS | FACT_WHOLE, "", PAPER, \
     "fully connected: contracts channel and windows with a weight within each group, [.., H, W] -> [to, H, W]; with `over` just these axes, `to` in place of the first; no bias") \
   X(RELU,        "relu",    "",     map,       1, 0,                     FACT_ACTIVATION,                 "input relu sigmoid abs", PAPER, \
     "max(a, 0)") \
@@ -109,11 +110,11 @@ enum {
     "sqrt(|a| + 1/10000) - 1/100: 0 at 0, gradient at most 50") \
   X(SQR,         "sqr",     "",     map,       1, 0,                     0,                         "input sqr sqrt abs", PAPER, \
     "a * a") \
-  X(FOLD_MEAN,   "fold",    "mean", fold,      1, ATTR_OVER,             FACT_LINEAR,               "", PAPER, \
+  X(FOLD_MEAN,   "fold",    "mean", fold,      1, ATTR_OVER,             FACT_LINEAR | FACT_WHOLE,               "", PAPER, \
     "mean along `over` (one axis, or KH,KW, or H,W), which goes") \
-  X(FOLD_MAX,    "fold",    "max",  fold,      1, ATTR_OVER,             0,                         "", PAPER, \
+  X(FOLD_MAX,    "fold",    "max",  fold,      1, ATTR_OVER,             FACT_WHOLE,                         "", PAPER, \
     "maximum along `over` (one axis, or KH,KW, or H,W), which goes") \
-  X(SOFTMAX,     "softmax", "",     softmax,   1, ATTR_OVER | ATTR_SCALE, 0,                        "input softmax", PAPER, \
+  X(SOFTMAX,     "softmax", "",     softmax,   1, ATTR_OVER | ATTR_SCALE, FACT_WHOLE,                        "input softmax", PAPER, \
     "exp(a - m) / sum of exp(a - m), m the maximum, along a run of neighbouring axes `over`; times `scale`") \
   X(ADD,         "add",     "",     broadcast, 2, 0,                     FACT_LINEAR | FACT_COMMUTES, "", PAPER, \
     "a + b, a repeated onto the shape of b") \
@@ -135,9 +136,9 @@ enum {
     "a * w, w a learned factor for each place along `over`, 1 at first") \
   X(BIAS,        "bias",    "",     learned,   1, ATTR_OVER,             FACT_WEIGHTS,              "", WIDE, \
     "a + w, w a learned offset for each place along `over`, 0 at first") \
-  X(MATMUL,      "matmul",  "",     matmul,    2, ATTR_OVER | ATTR_WITH | ATTR_EACH, FACT_LINEAR,   "", PUBLISHED, \
+  X(MATMUL,      "matmul",  "",     matmul,    2, ATTR_OVER | ATTR_WITH | ATTR_EACH, FACT_LINEAR | FACT_WHOLE,   "", PUBLISHED, \
     "sum of a * b along `over` of a, which meets `with` of b; other axes of both stay, `each` once: [C, H, W], [x0, H, W] over=H,W -> [C, channel2=x0]") \
-  X(MATMUL_SCALED, "matmul", "scaled", matmul, 2, ATTR_OVER | ATTR_WITH | ATTR_EACH, FACT_LINEAR,   "", PUBLISHED, \
+  X(MATMUL_SCALED, "matmul", "scaled", matmul, 2, ATTR_OVER | ATTR_WITH | ATTR_EACH, FACT_LINEAR | FACT_WHOLE,   "", PUBLISHED, \
     "the same divided by the root of how many numbers a sum has") \
   X(SWAP,        "swap",    "",     swap,      1, 0,                     FACT_LINEAR | FACT_MOVES,  "swap", WIDE, \
     "the group axis and the channel axis change places: [G, X] -> [group=X, channel=G], o[x, g, ..] = a[g, x, ..]") \
@@ -149,9 +150,9 @@ enum {
     "mean of `by` x `by` pixels: [H, W] -> [H/by, W/by]") \
   X(REPEAT,      "repeat",  "",     resample,  1, ATTR_TIMES,            FACT_LINEAR | FACT_MOVES,  "", WIDE, \
     "each pixel `by` x `by` times: [H, W] -> [by*H, by*W]") \
-  X(NORM,        "norm",    "",     norm,      1, ATTR_OVER,             0,                         "norm", WIDE, \
+  X(NORM,        "norm",    "",     norm,      1, ATTR_OVER,             FACT_WHOLE,                         "norm", WIDE, \
     "layer norm without weights: (a - mean) / sqrt(variance + 1/100000), both along `over`") \
-  X(NORM_RMS,    "norm",    "rms",  norm,      1, ATTR_OVER,             0,                         "norm", WIDE, \
+  X(NORM_RMS,    "norm",    "rms",  norm,      1, ATTR_OVER,             FACT_WHOLE,                         "norm", WIDE, \
     "a / sqrt(mean of a*a along `over` + 1/100000)") \
   X(COORDS,      "coords",  "",     coords,    1, ATTR_OVER,             0,                         "", WIDE, \
     "constant: from -1 in the first to 1 in the last row (over=H) or column (over=W) of an image like a, 0 where there is one: [.., H, W] -> [1, H, W]") \

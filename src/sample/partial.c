@@ -7,7 +7,7 @@
 #include "sample/free_sizes.h"
 
 void partial_start(struct partial *g) {
-  g->reach[0] = node_reach(g->k, 0, g->reach);
+  g->reach[0] = node_reach(g->k, 0, g->images, g->reach);
   memset(g->consumers, 0, sizeof g->consumers);
   g->k->count = 1;
   g->width = 1;
@@ -113,28 +113,27 @@ static bool output_substitution(const struct shape *s, int *x, struct dim *by) {
 /* A lower bound of the steps to a finished kernel; true if those left suffice. */
 static bool finishable(const struct partial *g, struct remaining left) {
   const struct kernel *k = g->k;
-  uint64_t h = 0, w = 0;
-  bool mixed = false, readable = false, bent = !(g->rules.on >> RULE_NONLINEAR & 1);
+  struct reach all = {0};
+  bool readable = false, bent = !(g->rules.on >> RULE_NONLINEAR & 1);
   for (int i = 0; i < k->count && !bent; i++) bent = node_bends(&k->nodes[i]);
   for (int i = 0; i < k->count; i++) {
     int x;
     struct dim by;
     if (g->consumers[i]) continue;
-    h |= g->reach[i].h;
-    w |= g->reach[i].w;
-    mixed |= g->reach[i].mixed;
+    all.h |= g->reach[i].h;
+    all.w |= g->reach[i].w;
+    all.mixed |= g->reach[i].mixed;
     readable |= output_substitution(&k->nodes[i].shape, &x, &by);
   }
-  bool sees = (reach_along(h) || !g->images.h) && (reach_along(w) || !g->images.w);
-  int merges = g->width - 1, looks = g->require_reach && !sees;
+  int merges = g->width - 1, looks = g->require_reach && reach_missing(&all, g->images);
   if (merges + looks + !bent > left.plain) return false;
-  if (g->require_reach && !mixed && !left.weighted) return false;
+  if (g->require_reach && all.mixed != CHANNELS_ALL && !left.weighted) return false;
   return readable || merges + 1 <= left.plain + left.weighted;
 }
 
 static void note_facts(struct partial *g, int node) {
   const struct node *n = &g->k->nodes[node];
-  g->reach[node] = node_reach(g->k, node, g->reach);
+  g->reach[node] = node_reach(g->k, node, g->images, g->reach);
   g->consumers[node] = 0;
   for (int j = 0; j < node_row(n)->arity; j++)
     if (!g->consumers[n->in[j]]++) g->width--;
@@ -201,6 +200,8 @@ bool partial_finish(struct partial *g) {
   struct kernel_dims dims;
   int node;
   if (!partial_output(g) || kernel_recheck(g->k, &node)) return false;
+  /* a variable that was replaced may have put a broadcast in place */
+  if (g->require_reach && kernel_reach_on(g->k, g->images)) return false;
   kernel_dims_list(g->k, &dims);
   for (int t = 0; t < g->target_count; t++)
     if (!bindable(g, &dims, &g->targets[t])) return false;

@@ -17,7 +17,7 @@ struct partial {
   int target_count;
   int64_t elements_limit;
   bool require_reach;
-  struct neighbours images; /* whether any target has neighbours along H, W */
+  struct neighbours images; /* of all targets */
   struct rules rules;
   int max_width;
   struct reach reach[KERNEL_NODES_MAX];

@@ -229,7 +229,7 @@ bool sampler_has_groups(const struct sampler *s, int64_t g) {
 
 struct neighbours sampler_images(const struct sampler *s, const struct kernel *k) {
   const struct distinct *sizes = sizes_of(s, k);
-  struct neighbours images = {false, false};
+  struct neighbours images = {0, 0};
   for (int t = 0; t < sizes->count; t++) neighbours_add(&images, &sizes->data[t]);
   return images;
 }
@@ -261,10 +261,42 @@ void sampler_partial(struct sampler *s, int64_t g, const struct kernel *like, st
   partial_start(out);
 }
 
-static void gather(struct sampler *s, int a, int b, const struct family *f) {
+/* The windows that stand in the place of k=K in `c`, where it is none. */
+static int constant_windows(const struct candidate *c, struct neighbours images,
+                            struct candidate *out) {
+  static const int sizes[] = {3, 5};
+  int count = 0;
+  if (c->attrs.over & ~images.pixels) return 0;
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++, count++) {
+    out[count] = *c;
+    out[count].attrs.amount = sizes[i];
+  }
+  return count;
+}
+
+int sampler_offers(const struct families *families, const struct family *f,
+                   struct neighbours images, const struct kernel *k, int a, int b,
+                   struct candidate out[CANDIDATES_MAX]) {
+  if (f != &family_unfold) return families_choices(families, f, k, a, b, out);
+  struct candidate windows[CANDIDATES_MAX];
+  int found = families_choices(families, f, k, a, b, windows), count = 0;
+  for (int i = 0; i < found; i++) {
+    const struct candidate *c = &windows[i];
+    unsigned over = c->attrs.over & ROLES_SPATIAL;
+    bool is_window = !(over & ~(c->attrs.amount ? images.pixels : images.windows));
+    if (is_window)
+      out[count++] = *c;
+    else if (!c->attrs.amount && families->space == SPACE_PAPER)
+      count += constant_windows(c, images, out + count);
+  }
+  return count;
+}
+
+static void gather(struct sampler *s, const struct partial *g, int a, int b,
+                   const struct family *f) {
   VEC_RESERVE(&s->candidates, CANDIDATES_MAX);
-  s->candidates.count += families_choices(&s->families, f, s->scratch, a, b,
-                                          s->candidates.data + s->candidates.count);
+  s->candidates.count += sampler_offers(&s->families, f, g->images, s->scratch, a, b,
+                                        s->candidates.data + s->candidates.count);
 }
 
 /* Every application of a type; pairs that would make the kernel too wide are not looked at. */
@@ -273,9 +305,9 @@ static void gather_all(struct sampler *s, const struct partial *g, const struct 
   int nodes = s->scratch->count;
   s->candidates.count = 0;
   for (int a = 0; a < nodes; a++) {
-    if (!f->binary && partial_width_allows(g, a, -1, left)) gather(s, a, -1, f);
+    if (!f->binary && partial_width_allows(g, a, -1, left)) gather(s, g, a, -1, f);
     for (int b = 0; f->binary && b < nodes; b++)
-      if (partial_width_allows(g, a, b, left)) gather(s, a, b, f);
+      if (partial_width_allows(g, a, b, left)) gather(s, g, a, b, f);
   }
 }
 
@@ -313,10 +345,12 @@ static int type_weight(const struct sample_options *o, const struct family *f) {
   return ALWAYS;
 }
 
-static bool family_sees(const struct family *f) {
+/* Whether some application of the type that is drawn reads neighbours. */
+static bool family_sees(const struct sample_options *o, const struct family *f) {
   bool sees = false;
+  if (f == &family_fold && !o->often[OFTEN_IMAGE_FOLD]) return false;
   for (const struct row *row = primitive_rows; row < primitive_rows + PRIMITIVE_COUNT; row++)
-    sees |= row->family == f && row->facts & FACT_SEES;
+    sees |= row->family == f && row->facts & (FACT_SEES | FACT_WHOLE);
   return sees;
 }
 
@@ -327,7 +361,7 @@ canvas_status sampler_check(canvas_context *ctx, const struct sampler *s) {
   for (int i = 0; i < s->families.plain_count; i++) {
     int weight = type_weight(o, s->families.plain[i]);
     any += weight;
-    seeing += family_sees(s->families.plain[i]) ? weight : 0;
+    seeing += family_sees(o, s->families.plain[i]) ? weight : 0;
   }
   if (o->require_reach && o->most < REACH_LEAST)
     return fail(
@@ -337,11 +371,10 @@ canvas_status sampler_check(canvas_context *ctx, const struct sampler *s) {
         o->least, o->most, REACH_LEAST);
   if (o->often[OFTEN_FREE]) return CANVAS_OK; /* drawn with the weights of draws=paper */
   if (!any) return fail(ctx, CANVAS_BAD_INPUT, "draws= gives all types of primitives the weight 0");
-  if (o->require_reach && (images.h || images.w) && !seeing)
-    return fail(
-        ctx, CANVAS_BAD_INPUT,
-        "draws= gives unfold and shift the weight 0, which alone read neighbours: give one of "
-        "them a weight, or require=none");
+  if (o->require_reach && images.windows && !seeing)
+    return fail(ctx, CANVAS_BAD_INPUT,
+                "draws= gives the weight 0 to all that reads neighbours (unfold, shift, softmax, "
+                "fold with image_fold): give one of them a weight, or require=none");
   return CANVAS_OK;
 }
 

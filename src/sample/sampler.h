@@ -104,8 +104,14 @@ const char *sampler_broken(const struct sampler *s, const struct rules *rules,
                            const struct kernel *k, int64_t g);
 /* Whether all weights of a finished kernel can matter at the targets whose images are small. */
 bool sampler_all_matter(const struct sampler *s, const struct kernel *k, int64_t g);
-/* Whether any target has neighbours along H, along W, in the images that k sees. */
+/* What the targets have along H and W, in the images that k sees. */
 struct neighbours sampler_images(const struct sampler *s, const struct kernel *k);
+/* The applications of a type to tensor a (binary: of a onto b) that may be drawn at such layers; returns
+ * their number. They are the family's, but a window is k=K only where K is a window along its axes:
+ * where it is none, and images have several pixels, constant windows stand in its place. */
+int sampler_offers(const struct families *families, const struct family *f,
+                   struct neighbours images, const struct kernel *k, int a,
+                   int b, struct candidate out[CANDIDATES_MAX]);
 /* A kernel under construction at these targets with this G, by no rules, as wide as a draw may be; it borrows the
  * sampler's room for one kernel. `like` uses S if the kernel will; NULL: it will not. */
 struct partial;

@@ -209,13 +209,16 @@ static void knows_what_reaches(void **state) {
       {"b = unfold a over=H,W k=K\nc = group b by=G\nd = fc c to=C\nout d",
        "no fully connected primitive mixes all its channels"},
       {"b = shift a over=H,W by=1\nc = fc b to=C\nd = add c a\nout d", NULL},
-      /* a lone shift moves the image, a fold tells no neighbour from another */
+      /* a lone shift moves the image, a fold or a softmax along an axis sees all of it */
       {"b = shift a over=H,W by=1\nc = fc b to=C\nout c", "it sees no neighbours along H"},
-      {"b = shift a over=W by=1\nc = fold b mean over=H\nd = fc c to=C\ne = add d a\nout e",
-       "it sees no neighbours along H"},
+      {"b = shift a over=W by=1\nc = fold b mean over=H\nd = fc c to=C\ne = add d a\nout e", NULL},
+      {"b = shift a over=W by=1\nc = fold b mean over=H\nd = fc c to=C\ne = mul d b\nout e",
+       "it sees no neighbours along W"},
       {"b = shift a over=H by=2\nc = unfold b over=W k=5\nd = fc c to=C\ne = add d a\nout e", NULL},
-      {"b = fold a mean over=H,W\nc = mul b a\nd = fc c to=C\nout d",
-       "it sees no neighbours along H"},
+      {"b = fold a mean over=H,W\nc = mul b a\nd = fc c to=C\nout d", NULL},
+      {"b = fold a max over=W\nc = mul b a\nd = fc c to=C\nout d", "it sees no neighbours along H"},
+      {"b = fc a to=C\nc = softmax b over=H,W\nout c", NULL},
+      {"b = softmax a over=W\nc = fc b to=C\nout c", "it sees no neighbours along H"},
       {"b = softmax a over=C\nc = fc b to=C\nout c", "it sees no neighbours along H"},
   };
   CHECK_ROWS (rows, row) {

@@ -71,6 +71,11 @@ static void nothing_to_draw(void **state) {
   targets_free(&one);
 }
 
+#define NO_NEIGHBOURS "draws=rules unfold=0 shift=0 softmax=0"
+static const char blind[] =
+    "draws= gives the weight 0 to all that reads neighbours (unfold, shift, softmax, fold with "
+    "image_fold): give one of them a weight, or require=none";
+
 /* Options that leave no kernel; with a share of free draws, or without reach, some do. */
 static void impossible_draws(void **state) {
   static const struct {
@@ -81,11 +86,13 @@ static void impossible_draws(void **state) {
        "neighbours and an fc; allow more, or give require=none"},
       {"primitives=1..2", "8,4,4", ""},
       {"primitives=1 require=none", "8,4,4", ""},
-      {"draws=rules unfold=0 shift=0 free=0", "8,4,4",
-       "draws= gives unfold and shift the weight 0, which alone read neighbours: give one of "
-       "them a weight, or require=none"},
-      {"draws=rules unfold=0 shift=0 free=0", "8,1,1", ""},
-      {"draws=rules unfold=0 shift=0 free=0.1", "8,4,4", ""},
+      {NO_NEIGHBOURS " fold=0 free=0", "8,4,4", blind},
+      {NO_NEIGHBOURS " image_fold=0 free=0", "8,4,4", blind},
+      {NO_NEIGHBOURS " free=0", "8,4,4", ""},
+      {"draws=rules unfold=0 shift=0 fold=0 free=0", "8,4,4", ""},
+      {NO_NEIGHBOURS " fold=0 free=0", "8,1,1", ""},
+      {NO_NEIGHBOURS " fold=0 free=0", "p 8 8 4 4 1 1 1\n", ""},
+      {NO_NEIGHBOURS " fold=0 free=0.1", "8,4,4", ""},
       {"draws=paper unfold=0 shift=0 require=none", "8,4,4", ""},
       {"draws=paper unfold=0", "8,4,4", ""},
       {"draws=paper grouping=0 shift=0 unfold=0 elementwise=0 fold=0 softmax=0 broadcast=0 "

@@ -103,7 +103,7 @@ static bool edited(const struct kernel *k, const struct kernel *other, enum edit
   struct node end = {.op = PRIMITIVE_OUTPUT, .attrs.dim = dim_one()};
   CHECK_INT(families_list(&ctx, primitive_rows, PRIMITIVE_COUNT, SPACE_PAPER, &families), CANVAS_OK, "rows");
   random_open(&random, seed, RANDOM_TEST, 0);
-  draft_open(&d, &families, &random);
+  draft_open(&d, &families, (struct neighbours){ROLES_SPATIAL, ROLES_SPATIAL}, &random);
   d.other = other;
   draft_load(&d, k);
   bool made = draft_edit(&d, edit) && draft_build(&d);

@@ -273,8 +273,9 @@ static void weights_change_how_often(void **state) {
     CHECK(t.drawn > 100, row->options);
     CHECK_INT(t.types[row->type], 0, row->options);
   }
-  struct tally paper = tally_of(narrow, "draws=paper", 300);
-  struct tally few = tally_of(narrow, "draws=paper image_fold=0.1 to_one=0.1 softmax=0.2", 300);
+  struct tally paper = tally_of(narrow, "draws=paper require=none", 300);
+  struct tally few =
+      tally_of(narrow, "draws=paper require=none image_fold=0.1 to_one=0.1 softmax=0.1", 300);
   for (int i = 0; i < OFTEN_COUNT; i++)
     if (i == OFTEN_IMAGE_FOLD || i == OFTEN_TO_ONE || i == OFTEN_SOFTMAX)
       CHECK(few.types[i] * 2 < paper.types[i], "less often");

@@ -11,15 +11,15 @@
 static canvas_context ctx;
 static const char *const resnet18 = "64,56,56;128,28,28;256,14,14;512,7,7";
 
-#define SAMPLER_FIRST_DRAW                         \
-  "canvas 1\n"                                     \
-  "kernel k0\n"                                    \
-  "a = input                      : C H W\n"       \
-  "b = unfold a over=H,W k=K      : C KH KW H W\n" \
-  "c = fc b to=C                  : C H W\n"       \
-  "d = tanh c                     : C H W\n"       \
-  "out d\n"                                        \
-  "# G=8\n"
+#define SAMPLER_FIRST_DRAW                     \
+  "canvas 1\n"                                 \
+  "kernel k0\n"                                \
+  "a = input                      : C H W\n"   \
+  "b = fc a to=C                  : C H W\n"   \
+  "c = sigmoid b                  : C H W\n"   \
+  "d = softmax c over=H,W scale=H*W : C H W\n" \
+  "out d\n"                                    \
+  "# G=64\n"
 
 static struct targets targets_of(const char *text) {
   struct targets t = {0};

@@ -7,6 +7,7 @@ import math
 import os
 import re
 import signal
+import sqlite3
 import time
 
 import pytest
@@ -151,6 +152,21 @@ def test_a_killed_fit_goes_on_with_every_row(network, data, tmp_path, whole, sta
         assert len({(i.layer, i.operator, i.steps, i.seed) for i in items}) == len(items)
         after = {row.id: row.weights for row in study.candidates()}
         assert stage != "final" or all(after[row.id] == row.weights for row in before[2])
+
+
+def test_a_fit_of_another_sampler_draws_no_more(network, data, tmp_path, whole):
+    """With all kernels screened it goes on to the same end; else it says that it cannot."""
+    asked, expected = whole
+    for stage, count in (("record_fitted", 5), ("record_screened", 2)):
+        folder = tmp_path / stage
+        killed_at(network, data, folder, asked, stage, count)
+        with sqlite3.connect(folder / "study.db") as database:
+            database.execute("UPDATE session SET versions = json_remove(versions, '$.sampler')")
+        database.close()
+    found = canvas.fit(network, data, say=print, out=tmp_path / "record_fitted", **asked)
+    assert found.report.conclusion == expected.report.conclusion
+    with pytest.raises(canvas.CanvasError, match=r"version 1 of the sampler.* of 3 kernels are"):
+        canvas.fit(network, data, say=print, out=folder, **asked)
 
 
 def test_weights_that_are_gone_or_changed_are_computed_again(network, data, tmp_path, whole):

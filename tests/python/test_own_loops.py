@@ -1,6 +1,7 @@
 """Loops of the user's in a search, and searches by ask and tell."""
 
 import math
+import sqlite3
 
 import pytest
 
@@ -9,6 +10,7 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 import canvas  # noqa: E402
+from canvas import _core  # noqa: E402
 from canvas.study import Study  # noqa: E402
 
 
@@ -150,10 +152,10 @@ def hash_of(name):
     return sum(ord(c) * (i + 7) for i, c in enumerate(name))
 
 
-def asked_study(folder, **words):
+def asked_study(folder, trials=6, **words):
     torch.manual_seed(0)
     return canvas.create_study(
-        build(), EXAMPLE, budget="macs=0.6x", trials=6, direction="minimize", unit="m",
+        build(), EXAMPLE, budget="macs=0.6x", trials=trials, direction="minimize", unit="m",
         metric="depth error", out=folder, say=lambda line: None, **words,
     )  # fmt: skip
 
@@ -187,6 +189,39 @@ def test_ask_and_tell(tmp_path):
         assert study.ask() is None
         assert study.report(timed=False).conclusion == report.conclusion
     assert told(tmp_path / "whole") == told(tmp_path / "pieces")
+
+
+def begun_before_versions(folder):
+    """The study as a canvas wrote it whose sampler had no version."""
+    with sqlite3.connect(folder / "study.db") as database:
+        database.execute("UPDATE session SET versions = json_remove(versions, '$.sampler')")
+    database.close()
+
+
+def test_a_study_of_another_sampler_draws_no_more(tmp_path):
+    with asked_study(tmp_path) as study:
+        names = run(study)
+        assert study._study.sampler() == _core.SAMPLER_VERSION
+    begun_before_versions(tmp_path)
+    with asked_study(tmp_path) as study:  # it needs no more
+        assert study._study.sampler() == 1 and run(study) == []
+        assert study.report(timed=False).chosen
+    lines = ["version 1 of the sampler", "draws other kernels: give --trials 6 to go on"]
+    for line in lines:
+        with pytest.raises(canvas.CanvasError, match=line):
+            asked_study(tmp_path, trials=7)
+    with asked_study(tmp_path) as study:
+        assert {row.name for row in study._study.candidates()} == set(names)
+        # where a rejected find makes room for another
+        assert study._items._ends([]) and "no more are drawn" in study._run.ended
+
+
+def test_a_study_of_another_sampler_without_finds_starts_over(tmp_path):
+    with asked_study(tmp_path) as study:
+        run(study, 2)
+    begun_before_versions(tmp_path)
+    with pytest.raises(canvas.CanvasError, match=r"draws other kernels: start over \(fresh\)"):
+        asked_study(tmp_path)
 
 
 class Mixed(nn.Module):

@@ -43,7 +43,7 @@ from .item_table import LONG, SHORT, Outcome, Row, Way, fill, kept_rows
 from .job_runner import Forked, JobRunner
 from .menu import CONTROLS as KNOWN
 from .menu import FLOOR, Sized, sized_from, sizes_of
-from .screen import Screened, screen, survivors
+from .screen import Screened, screen, screened_before, survivors
 from .teacher import Fitted, Teacher
 
 REFIT = 300  # steps of the operators that are tuned
@@ -233,8 +233,15 @@ class FitRun:
         count = int(self.options["draws"])
         if not count:
             return []
+        rows = self.study.screened()
+        if why := self.study.other_draws():
+            if len(rows) < count:
+                raise CanvasError(
+                    f"{why}: {len(rows)} of {count} kernels are screened; start over (fresh)"
+                )
+            return screened_before(rows, self.teacher.targets, self.quantities)
         layer = screening_layer(self.teacher.targets)
-        known = {row.hash: row.error for row in self.study.screened()}
+        known = {row.hash: row.error for row in rows}
         self.display.phase(f"screening {count} kernels at '{layer.name}'", count - len(known))
         best = min(known.values(), default=1.0)
 

@@ -26,6 +26,7 @@ from .. import _core
 from ..errors import CanvasError
 from ..nn.layer_target import Target, screening_layer, targets_text
 from ..nn.pack import KernelPack
+from ..study import ScreenedKernel
 from ..training.layer_data import LayerData
 from .forks import run_forked
 from .item_table import fit_operator
@@ -104,6 +105,25 @@ def screen(
     return found
 
 
+def screened_before(
+    rows: Sequence[ScreenedKernel], targets: Sequence[Target], quantities: Sequence[str]
+) -> list[Screened]:
+    """What `screen` gave in an earlier run, from its rows."""
+    layer = screening_layer(targets)
+    found = []
+    for row in rows:
+        operator = Operator(_name(row.number), row.kernel, control=False, groups=row.groups)
+        sized = sizes_of(operator, layer, (SHARE,))
+        if sized:
+            costs = _costs(sized[0], quantities)
+            found.append(Screened(operator, row.hash, row.error, costs))
+    return found
+
+
+def _name(number: int) -> str:
+    return f"k{number:04d}"
+
+
 def _generation(
     lines: str,
     layer: Target,
@@ -130,7 +150,7 @@ def _generation(
         if drawn is None or (hash := _core.hash(drawn[0])) in seen:
             continue
         seen.add(hash)
-        name = f"k{len(found) + len(items) + 1:04d}"
+        name = _name(len(found) + len(items) + 1)
         operator = Operator(name, drawn[0], control=False, groups=drawn[1])
         if sized := sizes_of(operator, layer, (SHARE,)):
             costs = _costs(sized[0], quantities)

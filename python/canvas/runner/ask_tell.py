@@ -38,7 +38,7 @@ from ..tasks.evaluate import as_number
 from ..tasks.task import Task
 from ..workers.in_process import InProcess
 from .driver import check_question, study_folder
-from .next_item import NextItem
+from .next_item import NextItem, check_sampler
 from .search_run import Run
 from .subject import Subject, example_of
 from .timing import time_networks
@@ -116,6 +116,7 @@ def create_study(
             )  # fmt: skip
         display = Display(say or say_to_stderr)
         run = Run(study, options, recipe, plan, time.monotonic(), display)
+        check_sampler(run)
         add_controls(run)
         display.line(plan.table.rstrip())
         if known:

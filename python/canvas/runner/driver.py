@@ -35,13 +35,13 @@ from ..reporting.displays import make_display
 from ..reporting.epoch_log import open_log
 from ..reporting.progress import Say, say_to_stderr
 from ..reporting.report import Report, write_report
-from ..study import CLASSIFICATION, TRIED, VERSION, Study, writing
+from ..study import CLASSIFICATION, TRIED, Study, writing
 from ..tasks import Task
 from ..workers.in_process import InProcess
 from ..workers.on_devices import OnDevices
 from ..workers.pool import Executor, Pool
 from .finals import train_finals
-from .next_item import draw_options
+from .next_item import check_sampler, draw_options
 from .reach import check_budget
 from .search_run import Run
 from .subject import Subject
@@ -297,6 +297,7 @@ def begin(run: Run, subject: Subject, devices: Sequence[Device]) -> None:
         run.plan.record,
         subject.recorded_task(),
     )
+    check_sampler(run)
     run.callbacks.claim(study)
     run.display.judged_by(study.metric)
     if isinstance(source, Data):
@@ -323,10 +324,6 @@ def begin(run: Run, subject: Subject, devices: Sequence[Device]) -> None:
     run.display.begin(study.candidates(), run.plan.macs)
     if known:
         run.display.line(f"going on with '{study.folder}': {trials_kept(run)} are there")
-    if known and (study.fact("format") or VERSION) < 4:
-        run.display.line(
-            f"it was begun by an older canvas: --draws {run.options['draws']} draws other kernels"
-        )
 
 
 def trials_kept(run: Run) -> str:

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any
 
 from .. import _core
-from ..errors import NoSolution
+from ..errors import CanvasError, NoSolution
 from ..nn.controls import group_counts
 from ..options import budgets
 from ..study import WHOLE, Item
@@ -44,6 +44,21 @@ def strategy_options(options: dict[str, Any]) -> StrategyOptions:
         rungs_of(options["prune"], options["epochs"], options["grace"]),
         options["random_share"],
     )
+
+
+def check_sampler(run: Run) -> None:
+    """Reject a study of another sampler that needs new kernels; without them it goes on."""
+    why = run.study.other_draws()
+    if not why:
+        return
+    settings = strategy_options(run.options)
+    counts = dict.fromkeys(settings.budgets, 0)
+    for item in new_finds(run.study.items()):
+        counts[item.budget] += item.state != "rejected"
+    there = min(counts.values())
+    if there < settings.trials:
+        go_on = f"give --trials {there} to go on with those that are there, or " if there else ""
+        raise CanvasError(f"{why}: {go_on}start over (fresh)")
 
 
 class NextItem:
@@ -108,12 +123,17 @@ class NextItem:
                 self.study.promote(proposal.candidate, proposal.rung)
                 return proposal.candidate
             if proposal is not None:
-                return None if self._dry(items) else self._draw(ask, late)
+                return None if self._ends(items) else self._draw(ask, late)
         self.exhausted = True
         return None
 
-    def _dry(self, items: Sequence[Item]) -> bool:
-        """Whether nothing but rejected finds has come for long: then the search ends."""
+    def _ends(self, items: Sequence[Item]) -> bool:
+        """Whether there is no new kernel to come: nothing but rejected finds has come for long, or
+        the sampler is another one.
+        """
+        if why := self.study.other_draws():
+            self.run.ended = f"{why}: no more are drawn"
+            return True
         lately = [item.state for item in new_finds(items) if item.state != "open"][-REJECTED:]
         if len(lately) < REJECTED or set(lately) != {"rejected"}:
             return False

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .. import _core
 from ..metric import Metric
 from ..options import json_object
 from ..stored_options import stored_options
@@ -15,6 +16,7 @@ from .outputs import FILE
 from .rows import Audited, Candidate, Final, Item, Timing
 from .store import FIND, Store
 
+SAMPLER = "sampler"  # among the versions of a session
 CLASSIFICATION = "classification"  # the task of a study that names none
 
 
@@ -79,6 +81,26 @@ class Queries(Store):
         """The machine of the last session; {} before the first."""
         sessions = self.sessions()
         return sessions[-1]["machine"] if sessions else {}
+
+    def sampler(self) -> int:
+        """The version of the sampler of the first session, whose draws the study goes on with;
+        that of this canvas before it.  Older studies do not record it: 1.
+        """
+        sessions = self.sessions()
+        version = sessions[0]["versions"].get(SAMPLER, 1) if sessions else _core.SAMPLER_VERSION
+        return version if isinstance(version, int) else 1
+
+    def other_draws(self) -> str:
+        """Why this canvas cannot draw more kernels for the study, as the begin of a message; "" if
+        it can.
+        """
+        version = self.sampler()
+        if version == _core.SAMPLER_VERSION:
+            return ""
+        return (
+            f"the study in '{self.folder}' was begun with version {version} of the sampler, and "
+            f"this canvas has version {_core.SAMPLER_VERSION}, which draws other kernels"
+        )
 
     def processor_of_timing(self) -> float | None:
         """Seconds of processors that compiling and timing took; None where that is not known."""

@@ -12,11 +12,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from .. import _core
 from ..environment import machine, versions
 from ..errors import CanvasError
 from ..stored_options import other_question
 from .fitted import Fitted
 from .model_record import other_network
+from .queries import SAMPLER
 from .rows import Audited, Timing
 from .schema import BEFORE_4, VERSION
 
@@ -115,9 +117,10 @@ class Study(Fitted):
         return True
 
     def _begin_session(self, options: Mapping[str, Any]) -> None:
+        made = {**versions(), SAMPLER: _core.SAMPLER_VERSION}
         row = self.database.execute(
             "INSERT INTO session (options, versions, machine, begun) VALUES (?, ?, ?, ?)",
-            (json.dumps(options), json.dumps(versions()), json.dumps(machine()), time.time()),
+            (json.dumps(options), json.dumps(made), json.dumps(machine()), time.time()),
         )
         self.session, self.session_since = row.lastrowid, time.monotonic()
 

@@ -81,7 +81,7 @@ SESSION = """
 CREATE TABLE session (
   id       INTEGER PRIMARY KEY,
   options  TEXT NOT NULL,               -- JSON, every option with its value
-  versions TEXT NOT NULL,               -- JSON: canvas, torch, python, sqlite
+  versions TEXT NOT NULL,               -- JSON: canvas, torch, python, sqlite, sampler
   machine  TEXT NOT NULL,               -- JSON: processor, cores, system
   begun    REAL NOT NULL,               -- seconds since 1970
   seconds  REAL                         -- until its end, or what was recorded last before a kill
