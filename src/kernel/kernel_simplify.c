@@ -663,6 +663,13 @@ struct kernel *kernel_simplify(const struct kernel *k) {
   return now;
 }
 
+bool kernel_is_simple(const struct kernel *k) {
+  struct kernel *next = kernel_copy(k);
+  bool simple = !rewrite_once(k, next);
+  kernel_free(next);
+  return simple;
+}
+
 /* -- constants -- */
 
 /* The node without groups, which change neither numbers nor order. */
