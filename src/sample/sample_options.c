@@ -30,7 +30,9 @@ static const struct often_row {
 static const int64_t bytes_of_rules = 3400;
 /* How many primitives. Small kernels train faster and are better draws (docs/reports/draws.md);
  * evolution makes them larger where that pays. */
-static const struct { int least, most; } paper_size = {5, 12}, rules_size = {3, 8};
+static const struct {
+  int least, most;
+} paper_size = {5, 12}, rules_size = {3, 8};
 
 /* What `draws=` names. */
 static void set_draws(struct sample_options *o, bool paper) {
