@@ -2,6 +2,7 @@
 
     ./dev bench sampling [--count 2000] [--budget macs=0.5x,params=0.5x]
     ./dev bench sampling --targets [--count 2000] [--label WORDS]
+    ./dev bench sampling --duplicates [--count 5000]
     ./dev bench sampling --scale [--seeds 1000] [--worst 20] [--plain-softmax]
 
 Targets are ResNet-18's at 224x224 (examples/targets/resnet18.txt). The speed is that of the
@@ -12,6 +13,10 @@ second at 5-25 primitives and 8.7 at 5-12 (four of these shapes), its predecesso
 
 --targets: the speed of drawing, and of solving for the budget, for each file of examples/targets
 (of MobileNet-V2 a tenth of the kernels); WORDS stand before the names of the cases.
+
+--duplicates: of the first draws of seed 1, the share that simplification changes, that is
+isomorphic to an earlier one, and that is not but computes the same as one (`_testing.value_key`);
+the time of that key.
 
 --scale: for every seed s = 1, 2, ... the first kernel of `canvas sample --seed s` that fits the
 default budget, for ResNet-18's layers with H = W = 8. Its module starts with its own initial
@@ -149,6 +154,24 @@ def children(primitives: str, count: int, budget: str, parents: int) -> dict[str
         "no_solution": sum(not fits(targets, child, budget) for child in made) / len(made),
         "per_second_least": min(rates),
         "per_second_median": statistics.median(rates),
+    }
+
+
+def duplicates(options: str, count: int) -> dict[str, float]:
+    """Shares of `count` draws, and microseconds of the processor per key of what is computed."""
+    targets = TARGETS.read_text()
+    drawn = (_core.draw(targets, 1, index, options) for index in range(count))
+    kernels = [kernel for kernel, _ in filter(None, drawn)]
+    different = {_core.hash(kernel): kernel for kernel in kernels}
+    changed = sum(_core.hash(_testing.simplify(kernel)) != h for h, kernel in different.items())
+    start = time.process_time()
+    values = {_testing.value_key(kernel) or h for h, kernel in different.items()}
+    key = (time.process_time() - start) / len(different)
+    return {
+        "not simple": changed / len(different),
+        "isomorphic": 1 - len(different) / len(kernels),
+        "equal in value": (len(different) - len(values)) / len(kernels),
+        "us per key": 1e6 * key,
     }
 
 
@@ -321,9 +344,17 @@ def show_targets(options: argparse.Namespace, recorder: harness.Recorder) -> Non
             print(json.dumps(row) if options.json else row, flush=True)
 
 
+def show_duplicates(options: argparse.Namespace, recorder: harness.Recorder) -> None:
+    for draws in ("draws=rules", "draws=paper"):
+        row = duplicates(draws, options.count)
+        recorder.add("duplicates", draws, {name: (value, "") for name, value in row.items()})
+        print(json.dumps({"draws": draws, **row}) if options.json else {"draws": draws, **row})
+
+
 def main() -> None:
     parser = harness.parser(__doc__)
     parser.add_argument("--targets", action="store_true", help="each file of targets")
+    parser.add_argument("--duplicates", action="store_true", help="draws that are equal")
     parser.add_argument("--label", default="", metavar="WORDS")
     parser.add_argument("--count", type=int, default=2000)
     parser.add_argument("--budget", default="macs=0.5x,params=0.5x")
@@ -333,7 +364,10 @@ def main() -> None:
     parser.add_argument("--plain-softmax", action="store_true")
     options = parser.parse_args()
     recorder = harness.Recorder("sampling", options.record)
-    show = show_scale if options.scale else show_targets if options.targets else show_speed
+    show = show_speed
+    if options.scale or options.targets or options.duplicates:
+        one = show_targets if options.targets else show_duplicates
+        show = show_scale if options.scale else one
     show(options, recorder)
 
 

@@ -142,6 +142,11 @@ canvas_hash canvas_kernel_hash(const canvas_kernel *kernel);
  * result is equal up to rounding at all sizes and for all weights of the remaining nodes. */
 canvas_kernel *canvas_kernel_simplify(const canvas_kernel *kernel);
 
+/* A key of what a kernel computes: equal for kernels that exact arithmetic over a large prime field
+ * on random images and weights cannot distinguish (docs/kernel.md). Simplify them first.
+ * decided = false: the kernel has no small sizes to evaluate it at, the key is its hash. */
+canvas_hash canvas_kernel_value(const canvas_kernel *kernel);
+
 /* A kernel that takes the stride of its targets itself (S in its text, docs/kernel.md). `mode`:
  * "pool": the kernel as it is, whose input is average-pooled; "window": the first unfold along each
  * axis of each path takes stride=S; "output": the result is subsampled. CANVAS_BAD_INPUT where it

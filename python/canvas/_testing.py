@@ -27,6 +27,15 @@ def simplify(kernel: str) -> str:
     return str(_table.simplify(kernel))
 
 
+def value_key(kernel: str) -> str:
+    """A key of what the kernel computes once simplified, 32 hexadecimal digits.
+
+    Equal keys: equal functions of image and weights (docs/kernel.md). "" if the kernel has no
+    small sizes to evaluate it at.
+    """
+    return str(_table.value_key(kernel))
+
+
 def draw_is_free(seed: int, index: int, options: str) -> bool:
     """Whether a draw is one of the share that ignores the drawing rules.
 

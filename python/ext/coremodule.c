@@ -166,6 +166,19 @@ static canvas_status simplify(canvas_context *ctx, struct text in, char **out) {
   return CANVAS_OK;
 }
 
+/* Of the simplified kernel. */
+static canvas_status value_key(canvas_context *ctx, struct text in, char **out) {
+  canvas_kernel *kernel;
+  canvas_status status = canvas_kernel_parse(ctx, in.bytes, in.length, &kernel);
+  if (status != CANVAS_OK) return status;
+  canvas_kernel *simple = canvas_kernel_simplify(kernel);
+  canvas_hash value = canvas_kernel_value(simple);
+  *out = strdup(value.decided ? value.hex : "");
+  canvas_kernel_free(simple);
+  canvas_kernel_free(kernel);
+  return CANVAS_OK;
+}
+
 static canvas_status strided(canvas_context *ctx, struct text in, const char *mode, char **out) {
   canvas_kernel *kernel, *made;
   canvas_status status = canvas_kernel_parse(ctx, in.bytes, in.length, &kernel);
@@ -196,6 +209,10 @@ static PyObject *core_baseline(PyObject *module, PyObject *text) {
 
 static PyObject *core_simplify(PyObject *module, PyObject *text) {
   return call_text(module, text, simplify);
+}
+
+static PyObject *core_value_key(PyObject *module, PyObject *text) {
+  return call_text(module, text, value_key);
 }
 
 static PyObject *core_dot(PyObject *module, PyObject *text) {

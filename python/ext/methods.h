@@ -124,6 +124,8 @@
     "Why a kernel does not see neighbours along H and W and mix all channels with weights.")       \
   X(simplify, core_simplify, METH_O, "($module, kernel, /)",                                       \
     "The kernel without redundant nodes.")                                                         \
+  X(value_key, core_value_key, METH_O, "($module, kernel, /)",                                     \
+    "A key of what the simplified kernel computes; '' if it has no small sizes.")                  \
   X(draw_is_free, core_draw_is_free, WITH_KEYWORDS, "($module, seed, index, options)",             \
     "Whether a draw is one of the share that ignores the drawing rules.")                          \
   X(broken_rules, core_broken_rules, WITH_KEYWORDS, "($module, pack, options)",                    \

@@ -3,6 +3,7 @@
 #include "api/handle.h"
 #include "kernel/kernel_simplify.h"
 #include "kernel/kernel_stride.h"
+#include "lower/kernel_value.h"
 #include "spell/spell.h"
 
 void canvas_kernel_free(canvas_kernel *kernel) {
@@ -35,6 +36,14 @@ API_VALUE(canvas_hash, canvas_kernel_hash, (const canvas_kernel *kernel), (kerne
   bool decided;
   struct hash hash = kernel_hash(kernel_of(kernel), &decided);
   return hash_out(hash, decided);
+}
+
+API_VALUE(canvas_hash, canvas_kernel_value, (const canvas_kernel *kernel), (kernel),
+          (canvas_hash){0}) {
+  if (!kernel) return (canvas_hash){0};
+  struct hash value;
+  bool known = kernel_value(kernel_of(kernel), &value);
+  return hash_out(known ? value : kernel_hash(kernel_of(kernel), NULL), known);
 }
 
 API_VALUE(canvas_kernel *, canvas_kernel_simplify, (const canvas_kernel *kernel), (kernel), NULL) {

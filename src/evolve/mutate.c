@@ -73,43 +73,6 @@ static bool finish(struct family_tree *t, int64_t g) {
   return false;
 }
 
-/* What is left to do after node i of k. */
-static struct remaining after(const struct kernel *k, int i) {
-  struct remaining left = {0, 0};
-  for (i++; i < k->count - 1; i++)
-    if (node_row(&k->nodes[i])->facts & FACT_WEIGHTS)
-      left.weighted++;
-    else
-      left.plain++;
-  return left;
-}
-
-/* Whether the family would apply n's primitive here at all; a binary one, and one that is never
- * drawn, which a parent had, asks partial_try alone. */
-static bool offered(const struct kernel *k, const struct node *n) {
-  struct candidate found[CANDIDATES_MAX];
-  const struct family *f = node_row(n)->family;
-  bool is = f->binary || !f->choices;
-  int count = is ? 0 : f->choices(k, n->in[0], -1, found);
-  for (int i = 0; i < count; i++) is |= found[i].op == n->op;
-  return is;
-}
-
-/* Draws this very kernel: every step must be one that the sampler may take. */
-static bool drawable(struct family_tree *t, const struct kernel *k, int64_t g) {
-  struct partial p;
-  sampler_partial(t->s, g, k, &p);
-  p.rules = t->rules;
-  if (kernel_primitives(k) < BENDING_LEAST) p.rules.on &= ~(1u << RULE_NONLINEAR);
-  for (int i = 1; i < k->count - 1; i++) {
-    const struct node *n = &k->nodes[i];
-    struct candidate c = {.op = n->op, .in = {n->in[0], n->in[1]}, .attrs = n->attrs, .x = -1};
-    if (!offered(p.k, n) || !partial_try(&p, &c, after(k, i))) return false;
-  }
-  return partial_finish(&p) && !sampler_broken(t->s, &t->rules, p.k, g) &&
-         sampler_all_matter(t->s, p.k, g);
-}
-
 static bool is_parent(const struct family_tree *t, const struct kernel *k) {
   struct hash h = kernel_hash(k, NULL);
   bool is = false;
@@ -119,9 +82,9 @@ static bool is_parent(const struct family_tree *t, const struct kernel *k) {
 
 /* The one place for everything that a child must be, beside legal. */
 static bool acceptable(struct family_tree *t, const struct kernel *k, int64_t g) {
-  int primitives = kernel_primitives(k), node;
+  int primitives = kernel_primitives(k);
   if (!primitives || primitives > sampler_options(t->s)->most) return false;
-  return !kernel_constant(k, &node) && drawable(t, k, g) && !is_parent(t, k);
+  return sampler_may_draw(t->s, &t->rules, k, g) && !is_parent(t, k);
 }
 
 static bool try_child(struct family_tree *t, struct child *out) {

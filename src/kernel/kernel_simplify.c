@@ -6,8 +6,9 @@
  * the same order, and `same_on_flat` checks that every later node computes the same numbers from
  * them.
  *
- * Each rewrite removes a node or a neg, or moves an input up, and none does the opposite, so that
- * the process ends.
+ * Each rewrite removes a node or a neg, moves an input up, or moves data movement towards the
+ * output, and none does the opposite, so that the process ends. Movement in a row is ordered: group,
+ * unfold, shift.
  */
 #include "kernel/kernel_simplify.h"
 
@@ -16,6 +17,8 @@
 
 #include "base/memory.h"
 #include "kernel/attributes.h"
+
+enum { ROLES_LEAD = 1 << ROLE_GROUP | 1 << ROLE_CHANNEL };
 
 /* Facts about the nodes of a kernel. */
 struct known {
@@ -27,6 +30,8 @@ struct known {
 struct rewrite {
   int same; /* the node with v's value; -1: v becomes `node` */
   struct node node;
+  int after; /* a node that is applied to `node`, with `attrs`; 0: none */
+  struct attrs attrs;
   uint64_t gone; /* mask of further nodes that are replaced by their input */
 };
 
@@ -184,10 +189,11 @@ static bool larger_of_signs(const struct known *s, const struct node *n, struct 
   return false;
 }
 
-/* Whether node `one` of binary op `op` has `other` among its inputs, all of one shape. */
+/* Whether node `one` of binary op `op` has `other` among its inputs, both of one shape: a right
+ * input has the shape of the result. */
 static bool made_of(const struct known *s, int one, enum primitive op, int other) {
   const struct node *n = &s->k->nodes[one];
-  return n->op == op && (n->in[0] == other || n->in[1] == other) && even_shapes(s, n);
+  return n->op == op && (n->in[1] == other || (n->in[0] == other && even_shapes(s, n)));
 }
 
 /* Whether element by element a >= b, both of one shape. */
@@ -206,6 +212,35 @@ static bool known_order(const struct known *s, const struct node *n, struct rewr
   int a = n->in[0], b = n->in[1];
   if (at_least(s, a, b)) return is_same(r, n->op == PRIMITIVE_MAX ? a : b);
   if (at_least(s, b, a)) return is_same(r, n->op == PRIMITIVE_MAX ? b : a);
+  return false;
+}
+
+/* max(a, max(a, e)) = max(a, e) if a is repeated equally in both, max(a, b) = b for a <= 0 <= b
+ * however a is repeated; min alike */
+static bool known_repeated(const struct known *s, const struct node *n, struct rewrite *r) {
+  if (n->op != PRIMITIVE_MAX && n->op != PRIMITIVE_MIN) return false;
+  int a = n->in[0], b = n->in[1];
+  uint64_t less = n->op == PRIMITIVE_MAX ? s->below : s->above;
+  uint64_t more = n->op == PRIMITIVE_MAX ? s->above : s->below;
+  bool again = reads(s, n, 1, (enum primitive)n->op) && input(s, n, 1)->in[0] == a;
+  return (again || (has(less, a) && has(more, b))) && is_same(r, b);
+}
+
+/* (a + b) - b = a, (a - b) + b = a, a - (a - b) = b, (a - b) - a = -b, up to rounding */
+static bool cancelled(const struct known *s, const struct node *n, struct rewrite *r) {
+  if ((n->op != PRIMITIVE_ADD && n->op != PRIMITIVE_SUB) || !even_shapes(s, n)) return false;
+  for (int j = 0; j < 2; j++) {
+    const struct node *m = input(s, n, j);
+    int other = n->in[1 - j];
+    bool even = (m->op == PRIMITIVE_ADD || m->op == PRIMITIVE_SUB) && even_shapes(s, m);
+    if (!even) continue;
+    if (n->op == PRIMITIVE_ADD && m->op == PRIMITIVE_SUB && m->in[1] == other)
+      return is_same(r, m->in[0]);
+    for (int i = 0; i < 2 && n->op == PRIMITIVE_SUB && j == 0 && m->op == PRIMITIVE_ADD; i++)
+      if (m->in[i] == other) return is_same(r, m->in[1 - i]);
+    if (n->op == PRIMITIVE_SUB && m->op == PRIMITIVE_SUB && m->in[0] == other)
+      return j ? is_same(r, m->in[1]) : becomes(r, PRIMITIVE_NEG, m->in[1], -1);
+  }
   return false;
 }
 
@@ -276,12 +311,24 @@ static bool fold_both(const struct known *s, const struct node *n, struct rewrit
   return node_row(n)->family == &family_fold && both_axes(s, n, r);
 }
 
+/* v with input 0 replaced, then node `after`, with these axes. */
+static bool becomes_before(struct rewrite *r, const struct known *s, const struct node *n, int node,
+                           int after, unsigned over) {
+  reads_instead(r, n, 0, node);
+  r->after = after;
+  r->attrs = s->k->nodes[after].attrs;
+  r->attrs.over = over;
+  return true;
+}
+
 /* a circular shift only permutes the elements of a fold along its axes */
 static bool fold_of_shift(const struct known *s, const struct node *n, struct rewrite *r) {
   if (node_row(n)->family != &family_fold || !reads(s, n, 0, PRIMITIVE_SHIFT)) return false;
-  const struct attrs *shift = &input(s, n, 0)->attrs;
-  return !shift->zero_fill && !(shift->over & ~n->attrs.over) &&
-         reads_instead(r, n, 0, input(s, n, 0)->in[0]);
+  const struct node *shift = input(s, n, 0);
+  unsigned left = shift->attrs.over & ~n->attrs.over;
+  if (shift->attrs.zero_fill || !(shift->attrs.over & n->attrs.over)) return false;
+  if (!left) return reads_instead(r, n, 0, shift->in[0]);
+  return only_reader(s, n) && becomes_before(r, s, n, shift->in[0], n->in[0], left);
 }
 
 /* `out` reads all but H and W in order, grouped or not */
@@ -289,6 +336,151 @@ static bool output_of_group(const struct known *s, const struct node *n, struct 
   return n->op == PRIMITIVE_OUTPUT && node_row(input(s, n, 0))->family == &family_group &&
          reads_instead(r, n, 0, input(s, n, 0)->in[0]);
 }
+
+/* -- data movement towards the output -- */
+
+static struct dim run(const struct shape *s, int first, int count) {
+  struct dim product = dim_one();
+  for (int i = first; i < first + count; i++) product = dim_mul(product, s->axis[i].dim);
+  return product;
+}
+
+/* Whether elements [p, q, s] and [p, q mod left, s] still meet: the sizes of p, q, s and left
+ * decide. Without repetition elements of equal place meet. */
+static bool same_broadcast(const struct shape *l, const struct shape *r, const struct shape *l2,
+                           const struct shape *r2) {
+  struct match m = shape_match(l, r), m2 = shape_match(l2, r2);
+  struct dim before = run(r, 0, m.prefix), before2 = run(r2, 0, m2.prefix);
+  struct dim behind = run(r, r->count - m.suffix, m.suffix);
+  struct dim behind2 = run(r2, r2->count - m2.suffix, m2.suffix);
+  if (dim_is_one(&m.multiplier) && dim_is_one(&m2.multiplier)) return true;
+  return dim_equal(&m.left, &m2.left) && dim_equal(&m.right, &m2.right) &&
+         dim_equal(&before, &before2) && dim_equal(&behind, &behind2);
+}
+
+static bool keeps_zero(const struct node *n) {
+  return n->op != PRIMITIVE_SIGMOID && n->op != PRIMITIVE_EXP;
+}
+
+/* The axes that an unfold moves along and makes. */
+static unsigned unfolded(const struct node *n) {
+  unsigned over = n->attrs.over;
+  return over | (over >> ROLE_H & 1) << ROLE_KH | (over >> ROLE_W & 1) << ROLE_KW;
+}
+
+/* Whether shift `s` and node n, which reads it, may be exchanged. Zeros stay zeros in an fc without
+ * a norm: an inner fc may have one, whose bias is added behind it. */
+static bool shift_passes(const struct kernel *k, const struct node *s, const struct node *n) {
+  bool zero = s->attrs.zero_fill, apart = !(s->attrs.over & n->attrs.over);
+  const struct family *f = node_row(n)->family;
+  if (f == &family_map) return !zero || keeps_zero(n);
+  if (f == &family_fc) return !zero || !node_is_inner(k, (int)(n - k->nodes));
+  if (f == &family_softmax) return !zero;
+  if (f == &family_unfold || f == &family_subsample || f == &family_fold) return apart;
+  if (f == &family_group) return true;
+  if (f == &family_shift)
+    return s->attrs.over > n->attrs.over && (apart || (!zero && !n->attrs.zero_fill));
+  return false;
+}
+
+/* Before a stride there are more pixels to compute. */
+static bool unfold_passes(const struct node *u, const struct node *n) {
+  const struct family *f = node_row(n)->family;
+  bool strided = !dim_is_one(&u->attrs.dim);
+  if (f == &family_map) return !strided && keeps_zero(n);
+  if (f == &family_fold) return !strided && !(n->attrs.over & unfolded(u));
+  if (f == &family_group) return true;
+  return f == &family_unfold && u->attrs.over > n->attrs.over;
+}
+
+static bool group_passes(const struct node *n) {
+  const struct family *f = node_row(n)->family;
+  if (f == &family_softmax || f == &family_fold) return !(n->attrs.over & ROLES_LEAD);
+  return f == &family_map || f == &family_subsample;
+}
+
+static bool moves_past(const struct known *s, const struct node *n, const struct family *mover,
+                       struct rewrite *r) {
+  const struct node *m = input(s, n, 0);
+  if (node_row(n)->arity != 1 || node_row(m)->family != mover || !only_reader(s, n)) return false;
+  bool passes = mover == &family_shift    ? shift_passes(s->k, m, n)
+                : mover == &family_unfold ? unfold_passes(m, n)
+                                          : group_passes(n);
+  return passes && becomes_before(r, s, n, m->in[0], n->in[0], m->attrs.over);
+}
+
+static bool shift_later(const struct known *s, const struct node *n, struct rewrite *r) {
+  return moves_past(s, n, &family_shift, r);
+}
+
+static bool unfold_later(const struct known *s, const struct node *n, struct rewrite *r) {
+  return moves_past(s, n, &family_unfold, r);
+}
+
+static bool group_later(const struct known *s, const struct node *n, struct rewrite *r) {
+  return moves_past(s, n, &family_group, r);
+}
+
+/* two means, two maxima in the order of their axes */
+static bool folds_in_order(const struct known *s, const struct node *n, struct rewrite *r) {
+  const struct node *m = input(s, n, 0);
+  if (node_row(n)->family != &family_fold || m->op != n->op || !only_reader(s, n)) return false;
+  return n->attrs.over < m->attrs.over &&
+         becomes_before(r, s, n, m->in[0], n->in[0], m->attrs.over);
+}
+
+/* Whether a broadcast of l onto r pairs elements of equal place along each of these axes. */
+static bool pairs_along(const struct shape *l, const struct shape *r, unsigned over) {
+  struct match m = shape_match(l, r);
+  unsigned common = 0;
+  for (int i = 0; i < r->count; i++)
+    if (i < m.prefix || i >= r->count - m.suffix) common |= 1u << r->axis[i].role;
+  return !(over & ~common) && !(over & ~shape_roles(l));
+}
+
+static bool only_reader_is(const struct known *s, const struct node *n, int node) {
+  return s->readers[node] == (n->in[0] == node) + (n->in[1] == node);
+}
+
+/* op of two equal shifts = the shift of op; of a shift and what is equal along its axes, too, where
+ * zeros stay zeros */
+static bool binary_of_shift(const struct known *s, const struct node *n, struct rewrite *r) {
+  if (node_row(n)->arity != 2 || !reads(s, n, 1, PRIMITIVE_SHIFT)) return false;
+  const struct node *left = input(s, n, 0), *shift = input(s, n, 1);
+  const struct shape *l = node_input(s->k, n, 0);
+  bool both = left->op == PRIMITIVE_SHIFT && attrs_equal(&left->attrs, &shift->attrs) &&
+              only_reader_is(s, n, n->in[0]) && pairs_along(l, &n->shape, shift->attrs.over);
+  struct match m = shape_match(l, &n->shape);
+  bool constant = !(shape_roles(l) & shift->attrs.over) && dim_is_one(&m.left) &&
+                  (!shift->attrs.zero_fill || n->op == PRIMITIVE_MUL);
+  if (!only_reader_is(s, n, n->in[1]) || (!both && !constant)) return false;
+  becomes(r, (enum primitive)n->op, both ? left->in[0] : n->in[0], shift->in[0]);
+  r->after = n->in[1];
+  r->attrs = shift->attrs;
+  return true;
+}
+
+/* a group on the left changes only which elements meet */
+static bool left_group(const struct known *s, const struct node *n, struct rewrite *r) {
+  if (node_row(n)->arity != 2 || node_row(input(s, n, 0))->family != &family_group) return false;
+  int from = input(s, n, 0)->in[0];
+  return same_broadcast(node_input(s->k, n, 0), &n->shape, &s->k->nodes[from].shape, &n->shape) &&
+         reads_instead(r, n, 0, from);
+}
+
+static bool right_group(const struct known *s, const struct node *n, struct rewrite *r) {
+  if (node_row(n)->arity != 2 || node_row(input(s, n, 1))->family != &family_group) return false;
+  int from = input(s, n, 1)->in[0];
+  const struct shape *l = node_input(s->k, n, 0);
+  if (!only_reader_is(s, n, n->in[1]) || !same_broadcast(l, &n->shape, l, &s->k->nodes[from].shape))
+    return false;
+  becomes(r, (enum primitive)n->op, n->in[0], from);
+  r->after = n->in[1];
+  r->attrs = input(s, n, 1)->attrs;
+  return true;
+}
+
+/* -- axes that nothing sees -- */
 
 static bool all_ones(const struct shape *s, unsigned roles) {
   struct dim product = shape_product(s, roles);
@@ -330,6 +522,8 @@ static const struct rule {
   {{"mul a a", "sqr a"}, own_product},
   {{"max of a and neg a", "abs a"}, larger_of_signs},
   {{"max or min of a and b, a >= b everywhere", "a or b"}, known_order},
+  {{"max or min of a and the same of a and e; of a <= 0 and b >= 0", "that one; b or a"}, known_repeated},
+  {{"sum and difference that cancel", "what is left"}, cancelled},
   {{"a node that is there already, without weights", "that one"}, common_node},
   {{"shift of shift along the same axes", "one by the sum, none by 0"}, shift_of_shift},
   {{"shift along H of shift along W", "over=H,W"}, shift_both},
@@ -337,6 +531,13 @@ static const struct rule {
   {{"subsample along H of subsample along W", "over=H,W"}, subsample_both},
   {{"fold along one axis of fold along another", "over both"}, fold_both},
   {{"fold of a circular shift along its axes", "fold"}, fold_of_shift},
+  {{"two folds along different axes", "in the order of axes"}, folds_in_order},
+  {{"f of unfold a: a group, a fold along other axes, element-wise with f(0) = 0", "unfold of f a"}, unfold_later},
+  {{"f of shift a: any f that a shift may follow instead", "shift of f a"}, shift_later},
+  {{"op of equal shifts; of a shift and what is constant along it", "shift of op"}, binary_of_shift},
+  {{"f of group a: element-wise, a fold or softmax along other axes", "group of f a"}, group_later},
+  {{"op of group a and b, equal elements meet without group", "op of a and b"}, left_group},
+  {{"op of a and group b, equal elements meet without group", "group of op a b"}, right_group},
   {{"out of group a", "out a"}, output_of_group},
   {{"group, unfold k=1 without stride, fold of axes of 1, whose axes nothing sees", "none"}, only_axes},
   {{"all of several groups by the same, whose axes nothing sees", "none"}, axes_together},
@@ -352,8 +553,6 @@ const struct rewrite_row *kernel_rewrites(int *count) {
 }
 
 /* -- whether a node computes the same numbers from inputs of other shapes -- */
-
-enum { ROLES_LEAD = 1 << ROLE_GROUP | 1 << ROLE_CHANNEL };
 
 static struct dim axis_dim(const struct shape *s, enum role role) {
   int i = shape_find(s, role);
@@ -372,24 +571,6 @@ static bool same_tail(const struct shape *a, const struct shape *b) {
   bool same = dim_equal(&lead_a, &lead_b);
   for (enum role role = ROLE_KH; role <= ROLE_W; role++) same = same && same_axis(a, b, role);
   return same;
-}
-
-static struct dim run(const struct shape *s, int first, int count) {
-  struct dim product = dim_one();
-  for (int i = first; i < first + count; i++) product = dim_mul(product, s->axis[i].dim);
-  return product;
-}
-
-/* Whether elements [p, q, s] and [p, q mod left, s] still meet: the sizes of p, q, s and left
- * decide. */
-static bool same_broadcast(const struct shape *l, const struct shape *r, const struct shape *l2,
-                           const struct shape *r2) {
-  struct match m = shape_match(l, r), m2 = shape_match(l2, r2);
-  struct dim before = run(r, 0, m.prefix), before2 = run(r2, 0, m2.prefix);
-  struct dim behind = run(r, r->count - m.suffix, m.suffix);
-  struct dim behind2 = run(r2, r2->count - m2.suffix, m2.suffix);
-  return dim_equal(&m.left, &m2.left) && dim_equal(&m.right, &m2.right) &&
-         dim_equal(&before, &before2) && dim_equal(&behind, &behind2);
 }
 
 static bool same_on_flat(const struct kernel *k, const struct node *n, const struct kernel *to,
@@ -427,6 +608,17 @@ static uint64_t live(const struct kernel *k, int v, const struct rewrite *r) {
   return set;
 }
 
+/* Appends node `after`, which nothing else reads, to what was appended last. */
+static bool append_after(const struct kernel *k, const struct rewrite *r, struct kernel *out) {
+  struct node *n = &out->nodes[out->count];
+  *n = k->nodes[r->after];
+  n->in[0] = out->count - 1;
+  n->attrs = r->attrs;
+  if (kernel_shape_of(out, n, &n->shape)) return false;
+  out->count++;
+  return true;
+}
+
 /* Writes k with the rewrite to *out; false: illegal, or it would compute something else. */
 static bool apply(const struct kernel *k, int v, const struct rewrite *r, struct kernel *out) {
   uint64_t keep = live(k, v, r);
@@ -439,10 +631,12 @@ static bool apply(const struct kernel *k, int v, const struct rewrite *r, struct
     *n = anew ? r->node : k->nodes[i];
     for (int j = 0; j < node_row(n)->arity; j++) n->in[j] = to[source(k, r, v, n->in[j])];
     if (kernel_shape_of(out, n, &n->shape)) return false;
-    if (anew && !shape_equal(&n->shape, &k->nodes[i].shape)) return false;
-    if (!anew && !same_on_flat(k, &k->nodes[i], out, n)) return false;
     memcpy(n->name, k->nodes[i].name, sizeof n->name);
-    to[i] = out->count++;
+    out->count++;
+    if (anew && r->after && !append_after(k, r, out)) return false;
+    to[i] = out->count - 1;
+    if (anew && !shape_equal(&out->nodes[to[i]].shape, &k->nodes[i].shape)) return false;
+    if (!anew && !same_on_flat(k, &k->nodes[i], out, n)) return false;
   }
   return true;
 }
@@ -469,6 +663,13 @@ struct kernel *kernel_simplify(const struct kernel *k) {
   return now;
 }
 
+bool kernel_is_simple(const struct kernel *k) {
+  struct kernel *next = kernel_copy(k);
+  bool simple = !rewrite_once(k, next);
+  kernel_free(next);
+  return simple;
+}
+
 /* -- constants -- */
 
 /* The node without groups, which change neither numbers nor order. */
@@ -477,9 +678,19 @@ static int ungrouped(const struct kernel *k, int node) {
   return node;
 }
 
+/* What the node is the neg of, both without groups; -1. */
+static int negated(const struct kernel *k, int node) {
+  const struct node *n = &k->nodes[ungrouped(k, node)];
+  return n->op == PRIMITIVE_NEG ? ungrouped(k, n->in[0]) : -1;
+}
+
 static const char *constant(const struct known *s, const struct node *n) {
   if (n->op == PRIMITIVE_SUB && ungrouped(s->k, n->in[0]) == ungrouped(s->k, n->in[1]))
     return "the difference of a tensor and itself is 0";
+  if (n->op == PRIMITIVE_ADD)
+    for (int j = 0; j < 2; j++)
+      if (negated(s->k, n->in[j]) >= 0 && negated(s->k, n->in[j]) == ungrouped(s->k, n->in[1 - j]))
+        return "the sum of a tensor and its negative is 0";
   if (n->op == PRIMITIVE_RELU && has(s->below, n->in[0]))
     return "relu of what is never positive is 0";
   if (n->op == PRIMITIVE_SOFTMAX && all_ones(node_input(s->k, n, 0), n->attrs.over))

@@ -6,6 +6,8 @@
  *      application uniformly among the type's; a weighted step draws a fully connected one
  *   3. the output, one last look at every target and at the rules, and whether all weights can matter
  *      where images are small
+ *   4. a kernel that is not simple is simplified, and step 3 repeated; so is every step of 2, without
+ *      choosing: the kernel must be one that could be drawn
  *
  * "Among those that are legal" is drawn without testing all: types (applications) are tried in a
  * random order, and the first that is legal is taken. A try that gets stuck is begun
@@ -18,6 +20,7 @@
 #include <string.h>
 
 #include "base/random.h"
+#include "kernel/kernel_simplify.h"
 #include "lower/idle_weights.h"
 #include "sample/free_sizes.h"
 #include "sample/partial.h"
@@ -472,13 +475,73 @@ const char *sampler_broken(const struct sampler *s, const struct rules *rules,
   return rules_broken(rules, k, &s->layers, s->times.data, g);
 }
 
+/* -- kernels that are not drawn step by step -- */
+
+/* What is left to do after node i of k. */
+static struct remaining after(const struct kernel *k, int i) {
+  struct remaining left = {0, 0};
+  for (i++; i < k->count - 1; i++)
+    if (node_row(&k->nodes[i])->facts & FACT_WEIGHTS)
+      left.weighted++;
+    else
+      left.plain++;
+  return left;
+}
+
+/* Whether the family would apply n's primitive here at all. Asked with partial_try alone: binary
+ * primitives, those that are never drawn, and data movement, which simplification leaves in a row
+ * where it cannot be one. */
+static bool offered(const struct kernel *k, const struct node *n) {
+  struct candidate found[CANDIDATES_MAX];
+  const struct row *row = node_row(n);
+  const struct family *f = row->family;
+  bool is = f->binary || !f->choices || row->facts & FACT_MOVES;
+  int count = is ? 0 : f->choices(k, n->in[0], -1, found);
+  for (int i = 0; i < count; i++) is |= found[i].op == n->op;
+  return is;
+}
+
+bool sampler_may_draw(struct sampler *s, const struct rules *rules, const struct kernel *k,
+                      int64_t g) {
+  struct partial p;
+  int node;
+  if (kernel_constant(k, &node)) return false;
+  sampler_partial(s, g, k, &p);
+  p.rules = *rules;
+  if (kernel_primitives(k) < BENDING_LEAST) p.rules.on &= ~(1u << RULE_NONLINEAR);
+  for (int i = 1; i < k->count - 1; i++) {
+    const struct node *n = &k->nodes[i];
+    struct candidate c = {.op = n->op, .in = {n->in[0], n->in[1]}, .attrs = n->attrs, .x = -1};
+    if (!offered(p.k, n) || !partial_try(&p, &c, after(k, i))) return false;
+  }
+  return partial_finish(&p) && !sampler_broken(s, rules, p.k, g) && sampler_all_matter(s, p.k, g);
+}
+
+/* -- a draw -- */
+
+/* The drawn kernel, if it is simple and can be bound usefully. */
+static bool as_drawn(struct sampler *s, const struct rules *rules, int64_t g) {
+  int node;
+  return !kernel_constant(s->scratch, &node) && !sampler_broken(s, rules, s->scratch, g) &&
+         sampler_all_matter(s, s->scratch, g);
+}
+
+/* Leaves the simplified kernel in `scratch`. */
+static bool as_simplified(struct sampler *s, const struct rules *rules, int64_t g) {
+  struct kernel *simple = kernel_simplify(s->scratch);
+  bool is = kernel_primitives(simple) >= s->o->least && sampler_may_draw(s, rules, simple, g);
+  kernel_free(simple);
+  return is;
+}
+
 static bool one_try(struct sampler *s, const struct rules *rules, struct random *r, int64_t *g) {
   struct partial partial;
   *g = sampler_groups(s, r);
   sampler_partial(s, *g, NULL, &partial);
   partial.rules = *rules;
-  return grow(s, &partial, r) && !sampler_broken(s, &partial.rules, s->scratch, *g) &&
-         sampler_all_matter(s, s->scratch, *g);
+  if (!grow(s, &partial, r)) return false;
+  return kernel_is_simple(s->scratch) ? as_drawn(s, &partial.rules, *g)
+                                      : as_simplified(s, rules, *g);
 }
 
 canvas_status sampler_draw(canvas_context *ctx, struct sampler *s, uint64_t index,

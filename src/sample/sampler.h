@@ -83,7 +83,7 @@ canvas_status sampler_new(canvas_context *ctx, const struct targets *targets,
                           struct sampler **out);
 void sampler_free(struct sampler *s);
 
-/* Draw `index`: a kernel named k<index> in canonical numbering of x, and its G. CANVAS_NONE: this
+/* Draw `index`: a simplified kernel named k<index> in canonical numbering of x, and its G. CANVAS_NONE: this
  * index is skipped; the context holds why the tries failed. */
 canvas_status sampler_draw(canvas_context *ctx, struct sampler *s, uint64_t index,
                            struct kernel **out, int64_t *g);
@@ -104,6 +104,10 @@ const char *sampler_broken(const struct sampler *s, const struct rules *rules,
                            const struct kernel *k, int64_t g);
 /* Whether all weights of a finished kernel can matter at the targets whose images are small. */
 bool sampler_all_matter(const struct sampler *s, const struct kernel *k, int64_t g);
+/* Whether a finished kernel could have been drawn: legal step by step, by these rules at every
+ * target, all weights can matter, no node is constant. */
+bool sampler_may_draw(struct sampler *s, const struct rules *rules, const struct kernel *k,
+                      int64_t g);
 /* What the targets have along H and W, in the images that k sees. */
 struct neighbours sampler_images(const struct sampler *s, const struct kernel *k);
 /* The applications of a type to tensor a (binary: of a onto b) that may be drawn at such layers; returns

@@ -79,6 +79,7 @@ static void targets_and_kernels(void **state) {
   NOTHING(canvas_kernel_name(NULL));
   ZEROS(canvas_hash, canvas_kernel_hash(NULL));
   NOTHING(canvas_kernel_simplify(NULL));
+  ZEROS(canvas_hash, canvas_kernel_value(NULL));
   BAD(canvas_kernel_stride(ctx, NULL, "window", OUT(canvas_kernel *)));
   BAD(canvas_kernel_stride(ctx, api.kernel, NULL, OUT(canvas_kernel *)));
   BAD(canvas_kernel_stride(ctx, api.kernel, "", OUT(canvas_kernel *)));

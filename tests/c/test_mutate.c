@@ -229,7 +229,7 @@ static void keeps_to_the_rules(void **state) {
     const char *targets, *options;
     int least; /* of 600; of fewer, the share varies more */
   } rows[] = {
-      {RESNET, "", 590},
+      {RESNET, "", 570},
       {"6,9,8;10,6,15;14,5,7", "primitives=4..10 require=none", 590},
       {"12,9,9;24,5,5", "primitives=5..8", 580},
       {"8,6,6;16,3,3", "primitives=5..12 elements=1400", 500},

@@ -224,6 +224,13 @@ static canvas_status kernel_hash(void) {
   return *hash.hex ? CANVAS_OK : CANVAS_IO;
 }
 
+static canvas_status kernel_value(void) {
+  canvas_hash hash;
+  UNDER(hash, canvas_kernel_value(api.kernel));
+  add(hash.hex);
+  return *hash.hex ? CANVAS_OK : CANVAS_IO;
+}
+
 static canvas_status kernel_simplify(void) {
   canvas_kernel *o;
   UNDER(o, canvas_kernel_simplify(api.kernel));
@@ -681,6 +688,7 @@ static const struct {
     CALL(kernel_parse),
     CALL(kernel_print),
     CALL(kernel_hash),
+    CALL(kernel_value),
     CALL(kernel_simplify),
     CALL(kernel_stride),
     CALL(kernel_reach),

@@ -747,8 +747,8 @@ static void simplifies_within_a_stride(void **state) {
        "e = fc d to=C\nout e",
        NULL},
       {"b = unfold a over=H k=K\nc = unfold b over=W k=K dilation=2\nd = fc c to=C\nout d", NULL},
-      {"b = shift a over=H,W by=1\nc = subsample b over=H,W by=S\nd = shift c over=H,W by=-1\n"
-       "e = fc d to=C\nout e",
+      {"b = shift a over=H,W by=1\nc = subsample b over=H,W by=S\ne = fc c to=C\n"
+       "d = shift e over=H,W by=-1\nout d",
        NULL},
       {"b = unfold a over=H,W k=1 stride=S\nc = fc b to=C\nout c", NULL},
       {"b = unfold a over=H,W k=1 stride=S\nc = relu b\nout c", NULL},

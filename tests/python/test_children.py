@@ -111,6 +111,11 @@ REWRITTEN = {
     "shifts": "c = shift b over=W by=1; d = shift c over=W by=2; e = tanh d; out e",
     "windows": "c = unfold b over=H k=3; d = unfold c over=W k=3;"
     " e = fold d mean over=KH,KW; out e",
+    "absorption": "c = min a b; d = max b c; e = tanh d; out e",
+    "a repeated maximum": "c = fold a mean over=H; d = max c b; e = max c d; out e",
+    "a shift through fc": "c = shift b over=H by=1; d = fc c to=C; out d",
+    "zeros through relu": "c = shift b over=H by=1 fill=zero; d = relu c; out d",
+    "windows of maxima": "c = unfold b over=W k=3; d = fold c max over=C; e = fc d to=C; out e",
     "groups": "c = group b by=2; d = group a by=2; e = add c d; f = relu e; out f",
 }
 
