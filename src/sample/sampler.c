@@ -20,9 +20,9 @@
 #include "base/random.h"
 #include "lower/idle_weights.h"
 #include "sample/free_sizes.h"
-#include "sample/partial.h"
+#include "sample/steps.h"
 
-enum { TRIES = 400, WEIGHTED_MAX = 8, WIDTH_MIN = 2, WIDTH_MAX = 8, REACH_LEAST = 2 };
+enum { TRIES = SAMPLER_TRIES, WEIGHTED_MAX = 8, REACH_LEAST = 2 };
 
 static const struct family *const types[OFTEN_TYPES] = {
     [OFTEN_GROUPING] = &family_group,     [OFTEN_SHIFT] = &family_shift,
@@ -202,6 +202,11 @@ const struct families *sampler_families(const struct sampler *s) {
   return &s->families;
 }
 
+int sampler_all_groups(const struct sampler *s, const int64_t **out) {
+  *out = s->groups.data;
+  return s->groups.count;
+}
+
 int64_t sampler_groups(const struct sampler *s, struct random *r) {
   return s->groups.data[random_below(r, (uint32_t)s->groups.count)];
 }
@@ -263,8 +268,15 @@ static void gather_all(struct sampler *s, const struct partial *g, const struct 
   }
 }
 
+int sampler_applications(struct sampler *s, const struct partial *g, const struct family *f,
+                         struct remaining left, const struct candidate **out) {
+  gather_all(s, g, f, left);
+  *out = s->candidates.data;
+  return s->candidates.count;
+}
+
 /* Sorts of applications that are drawn less often: the share that is kept. */
-static int kept(const struct sample_options *o, const struct candidate *c) {
+int sampler_kept(const struct sample_options *o, const struct candidate *c) {
   struct dim one = dim_one();
   const struct row *row = &primitive_rows[c->op];
   if (row->family == &family_map && !(row->facts & FACT_ACTIVATION))
@@ -283,7 +295,7 @@ static bool apply_one(struct sampler *s, struct partial *g, const struct family 
   while (s->candidates.count) {
     struct candidate *all = s->candidates.data;
     int i = (int)random_below(r, (uint32_t)s->candidates.count);
-    int share = kept(s->o, &all[i]);
+    int share = sampler_kept(s->o, &all[i]);
     bool keep = share == ALWAYS || (int)random_below(r, ALWAYS) < share;
     if (keep && partial_try(g, &all[i], left)) return true;
     all[i] = all[--s->candidates.count];
@@ -291,7 +303,7 @@ static bool apply_one(struct sampler *s, struct partial *g, const struct family 
   return false;
 }
 
-static int type_weight(const struct sample_options *o, const struct family *f) {
+int sampler_type_weight(const struct sample_options *o, const struct family *f) {
   for (int i = 0; i < OFTEN_TYPES; i++)
     if (types[i] == f) return o->often[i];
   return ALWAYS;
@@ -309,7 +321,7 @@ canvas_status sampler_check(canvas_context *ctx, const struct sampler *s) {
   struct neighbours images = sampler_images(s, NULL);
   int any = 0, seeing = 0;
   for (int i = 0; i < s->families.plain_count; i++) {
-    int weight = type_weight(o, s->families.plain[i]);
+    int weight = sampler_type_weight(o, s->families.plain[i]);
     any += weight;
     seeing += family_sees(s->families.plain[i]) ? weight : 0;
   }
@@ -333,10 +345,10 @@ canvas_status sampler_check(canvas_context *ctx, const struct sampler *s) {
 static int pick_type(const struct sample_options *o, const struct family *const *order, int n,
                      struct random *r) {
   int all = 0, i = 0;
-  for (int j = 0; j < n; j++) all += type_weight(o, order[j]);
+  for (int j = 0; j < n; j++) all += sampler_type_weight(o, order[j]);
   if (!all) return n;
   int at = (int)random_below(r, (uint32_t)all);
-  while (at >= type_weight(o, order[i])) at -= type_weight(o, order[i++]);
+  while (at >= sampler_type_weight(o, order[i])) at -= sampler_type_weight(o, order[i++]);
   return i;
 }
 
@@ -353,15 +365,24 @@ static bool plain_step(struct sampler *s, struct partial *g, struct remaining le
   return false;
 }
 
+int sampler_weighted_most(int n) {
+  return n * 3 / 5 < WEIGHTED_MAX ? n * 3 / 5 : WEIGHTED_MAX;
+}
+
+struct rules sampler_rules_for(struct rules rules, int n) {
+  if (n < BENDING_LEAST) rules.on &= ~(1u << RULE_NONLINEAR);
+  return rules;
+}
+
 /* One try; the stream goes on where the last one stopped. */
 static bool grow(struct sampler *s, struct partial *g, struct random *r) {
   const struct sample_options *o = s->o;
   int n = o->least + (int)random_below(r, (uint32_t)(o->most - o->least + 1));
-  int most = n * 3 / 5 < WEIGHTED_MAX ? n * 3 / 5 : WEIGHTED_MAX;
+  int most = sampler_weighted_most(n);
   struct remaining left = {.plain = n};
   if (most) left.weighted = 1 + (int)random_below(r, (uint32_t)most);
   left.plain -= left.weighted;
-  if (n < BENDING_LEAST) g->rules.on &= ~(1u << RULE_NONLINEAR);
+  g->rules = sampler_rules_for(g->rules, n);
   g->max_width = WIDTH_MIN + (int)random_below(r, WIDTH_MAX - WIDTH_MIN + 1);
   partial_start(g);
   for (int steps = n; steps > 0; steps--) {
@@ -375,7 +396,7 @@ static bool grow(struct sampler *s, struct partial *g, struct random *r) {
       if (!plain_step(s, g, left, r)) return false;
     }
   }
-  return partial_finish(g);
+  return true;
 }
 
 /* Names nodes a, b, ... as a person would, and the kernel by its index. */
@@ -421,13 +442,37 @@ const char *sampler_broken(const struct sampler *s, const struct rules *rules,
   return rules_broken(rules, k, &s->layers, s->times.data, g);
 }
 
+bool sampler_finish(struct sampler *s, struct partial *partial, int64_t g) {
+  return partial_finish(partial) && !sampler_broken(s, &partial->rules, s->scratch, g) &&
+         sampler_all_matter(s, s->scratch, g);
+}
+
 static bool one_try(struct sampler *s, const struct rules *rules, struct random *r, int64_t *g) {
   struct partial partial;
   *g = sampler_groups(s, r);
   sampler_partial(s, *g, NULL, &partial);
   partial.rules = *rules;
-  return grow(s, &partial, r) && !sampler_broken(s, &partial.rules, s->scratch, *g) &&
-         sampler_all_matter(s, s->scratch, *g);
+  return grow(s, &partial, r) && sampler_finish(s, &partial, *g);
+}
+
+int sampler_kinds(const struct sampler *s, struct draw_kind out[DRAW_KINDS]) {
+  const double free = s->options.often[OFTEN_FREE] / (double)ALWAYS;
+  const struct rules *rules = &s->options.rules;
+  double bent = s->options.often[OFTEN_NONLINEAR] / (double)ALWAYS;
+  int count = 0;
+  if (!(rules->on >> RULE_NONLINEAR & 1)) bent = 0;
+  if (free > 0) out[count++] = (struct draw_kind){&s->unruled, s->unruled.rules, free};
+  if (free < 1 && bent > 0)
+    out[count++] = (struct draw_kind){&s->options, *rules, (1 - free) * bent};
+  if (free == 1 || bent == 1) return count;
+  out[count] = (struct draw_kind){&s->options, *rules, (1 - free) * (1 - bent)};
+  out[count++].rules.on &= ~(1u << RULE_NONLINEAR);
+  return count;
+}
+
+bool sampler_try(struct sampler *s, const struct draw_kind *kind, struct random *r, int64_t *g) {
+  s->o = kind->options;
+  return one_try(s, &kind->rules, r, g);
 }
 
 canvas_status sampler_draw(canvas_context *ctx, struct sampler *s, uint64_t index,
