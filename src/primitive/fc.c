@@ -32,7 +32,8 @@ static int conditions(const struct kernel *k, const struct node *n, struct dim o
 
 /* A free variable, as in the paper: the output makes it C where it must be, a broadcast what fits,
  * and the solver by constraints gives the rest what the budget allows. Where the groups hold a
- * variable, a depth-wise step on that width. At most two fully connected primitives on one tensor. */
+ * variable, a depth-wise step on that width; where every channel is its own group, also one of those
+ * channels. At most two fully connected primitives on one tensor. */
 static int choices(const struct kernel *k, int a, int b, struct candidate *out) {
   (void)b;
   struct dim to, g = groups(&k->nodes[a].shape);
@@ -46,8 +47,11 @@ static int choices(const struct kernel *k, int a, int b, struct candidate *out) 
     to = g;
   else
     to = dim_size(x < VARIABLES ? (enum size)(SIZE_X0 + x) : SIZE_C);
-  out[0] = (struct candidate){.op = PRIMITIVE_FC, .in = {a, -1}, .attrs.dim = to, .x = -1};
-  return 1;
+  out[0] = out[1] = (struct candidate){.op = PRIMITIVE_FC, .in = {a, -1}, .attrs.dim = to, .x = -1};
+  if (dim_is_one(&g) || dim_equal(&to, &g) || shape_find(&k->nodes[a].shape, ROLE_CHANNEL) >= 0)
+    return 1;
+  out[1].attrs.dim = g;
+  return 2;
 }
 
 static void weight(const struct kernel *k, const struct node *n, struct shape *out) {

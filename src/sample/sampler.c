@@ -22,7 +22,7 @@
 #include "sample/free_sizes.h"
 #include "sample/steps.h"
 
-enum { TRIES = SAMPLER_TRIES, WEIGHTED_MAX = 8, REACH_LEAST = 2 };
+enum { TRIES = SAMPLER_TRIES, WEIGHTED_MAX = 8, REACH_LEAST = 2, FREE_LEAST = 2 };
 
 static const struct family *const types[OFTEN_TYPES] = {
     [OFTEN_GROUPING] = &family_group,     [OFTEN_SHIFT] = &family_shift,
@@ -155,6 +155,8 @@ canvas_status sampler_new(canvas_context *ctx, const struct targets *targets,
                           struct sampler **out) {
   struct sampler *s = mem_alloc(sizeof *s);
   s->options = *options;
+  if (sampler_weighted_most(options->most) < FREE_LEAST)
+    s->options.rules.on &= ~(1u << RULE_FIXED_SIZE);
   s->unruled = sample_options_free(options);
   s->seed = seed;
   canvas_status status = check_targets(ctx, s, targets);
@@ -425,16 +427,27 @@ bool sampler_is_free(const struct sample_options *o, uint64_t seed, uint64_t ind
   return opens_free(o, seed, index, &r);
 }
 
+/* Rules that only a share of the draws keeps. */
+static const struct {
+  enum rule rule;
+  enum often share;
+} shared[] = {{RULE_NONLINEAR, OFTEN_NONLINEAR}, {RULE_FIXED_SIZE, OFTEN_FREE_SIZE}};
+enum { SHARED = sizeof shared / sizeof *shared };
+_Static_assert((int)DRAW_KINDS == 1 + (1 << SHARED), "free, and each set of these");
+
 static struct rules rules_of_draw(const struct sample_options *o, struct random *r) {
   struct rules rules = o->rules;
-  if ((int)random_below(r, ALWAYS) >= o->often[OFTEN_NONLINEAR])
-    rules.on &= ~(1u << RULE_NONLINEAR);
+  for (int i = 0; i < SHARED; i++)
+    if ((int)random_below(r, ALWAYS) >= o->often[shared[i].share])
+      rules.on &= ~(1u << shared[i].rule);
   return rules;
 }
 
 struct rules sampler_rules(const struct sampler *s, struct random *r) {
   bool free = (int)random_below(r, ALWAYS) < s->options.often[OFTEN_FREE];
-  return rules_of_draw(free ? &s->unruled : &s->options, r);
+  struct rules rules = rules_of_draw(free ? &s->unruled : &s->options, r);
+  rules.on &= ~(1u << RULE_FIXED_SIZE);
+  return rules;
 }
 
 const char *sampler_broken(const struct sampler *s, const struct rules *rules,
@@ -456,17 +469,19 @@ static bool one_try(struct sampler *s, const struct rules *rules, struct random 
 }
 
 int sampler_kinds(const struct sampler *s, struct draw_kind out[DRAW_KINDS]) {
-  const double free = s->options.often[OFTEN_FREE] / (double)ALWAYS;
-  const struct rules *rules = &s->options.rules;
-  double bent = s->options.often[OFTEN_NONLINEAR] / (double)ALWAYS;
+  const struct sample_options *o = &s->options;
+  double free = o->often[OFTEN_FREE] / (double)ALWAYS;
   int count = 0;
-  if (!(rules->on >> RULE_NONLINEAR & 1)) bent = 0;
   if (free > 0) out[count++] = (struct draw_kind){&s->unruled, s->unruled.rules, free};
-  if (free < 1 && bent > 0)
-    out[count++] = (struct draw_kind){&s->options, *rules, (1 - free) * bent};
-  if (free == 1 || bent == 1) return count;
-  out[count] = (struct draw_kind){&s->options, *rules, (1 - free) * (1 - bent)};
-  out[count++].rules.on &= ~(1u << RULE_NONLINEAR);
+  for (unsigned dropped = 0; dropped < 1 << SHARED; dropped++) {
+    struct draw_kind kind = {o, o->rules, 1 - free};
+    for (int i = 0; i < SHARED; i++) {
+      double share = o->often[shared[i].share] / (double)ALWAYS;
+      kind.share *= dropped >> i & 1 ? 1 - share : share;
+      if (dropped >> i & 1) kind.rules.on &= ~(1u << shared[i].rule);
+    }
+    if (kind.share > 0) out[count++] = kind;
+  }
   return count;
 }
 

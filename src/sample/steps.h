@@ -4,7 +4,7 @@
 
 #include "sample/partial.h"
 
-enum { SAMPLER_TRIES = 400, WIDTH_MIN = 2, WIDTH_MAX = 8, DRAW_KINDS = 3 };
+enum { SAMPLER_TRIES = 400, WIDTH_MIN = 2, WIDTH_MAX = 8, DRAW_KINDS = 5 };
 /* The options and the rules that a draw keeps, and the share of the draws that do. */
 struct draw_kind {
   const struct sample_options *options;

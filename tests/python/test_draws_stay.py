@@ -12,20 +12,21 @@ import pytest
 from canvas import _core
 
 TARGETS = Path(__file__).resolve().parents[2] / "examples/targets"
-# Of commit c5262c51: the first 16 digits of SHA-256 over the first draws of seed 7.
+# Since three quarters of the draws have a free size: the first 16 digits of SHA-256 over the first
+# draws of seed 7.
 RECORDED = """
-resnet18     primitives=3..12               60  cceeb35554809ce0
-resnet18     primitives=5..25               60  a9862e59f422663f
-resnet18     primitives=3..12 draws=paper   60  b51a9071d279fc24
-resnet18     primitives=3..8 require=none   60  dc17168af8d17408
-vgg16        primitives=3..12               60  a3b96175b5d776cb
-vgg16        primitives=5..25               60  f37bbf22b6a68670
-vgg16        primitives=3..12 draws=paper   60  7eae2258a5386d22
-vgg16        primitives=3..8 require=none   60  db725796416a86c2
-mobilenet_v2 primitives=3..12               12  b502356056986495
-mobilenet_v2 primitives=5..25               12  b804f818d7c57539
-mobilenet_v2 primitives=3..12 draws=paper   12  fc2ca38785e8fac4
-mobilenet_v2 primitives=3..8 require=none   12  e8c4e2ed247d6235
+resnet18     primitives=3..12               60  2d841a626c12b8b9
+resnet18     primitives=5..25               60  267057d42febf1f0
+resnet18     primitives=3..12 draws=paper   60  01043e903f01ac06
+resnet18     primitives=3..8 require=none   60  0ba763bb8a5f4a4a
+vgg16        primitives=3..12               60  01da5d3e8ef6da3f
+vgg16        primitives=5..25               60  451b1035f552bec2
+vgg16        primitives=3..12 draws=paper   60  7634a0fbabca64a0
+vgg16        primitives=3..8 require=none   60  8007b010253084e1
+mobilenet_v2 primitives=3..12               12  2ee018bfbe60fd44
+mobilenet_v2 primitives=5..25               12  9d4fc0e9401bc765
+mobilenet_v2 primitives=3..12 draws=paper   12  4eac3c4fc2139a31
+mobilenet_v2 primitives=3..8 require=none   12  25f0d1e5f06d328f
 """
 
 
@@ -41,12 +42,13 @@ def test_draws_are_those_of_before(row: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "count", "recorded"),
-    [("resnet18", 40, "b5d0e03318954158"), ("mobilenet_v2", 20, "3782b07753e45082")],
+    [("resnet18", 40, "eaf984e92f4a233c"), ("mobilenet_v2", 20, "760d19601bb8cacd")],
 )
 def test_children_are_those_of_before(name: str, count: int, recorded: str) -> None:
     """Of one parent and of two, by turns."""
     targets, options = (TARGETS / f"{name}.txt").read_text(), "primitives=3..12"
-    parents = [_core.draw(targets, 7, index, options) for index in range(6)]
+    drawn = [_core.draw(targets, 7, index, options) for index in range(8)]
+    parents = [draw for draw in drawn if draw][:6]
     found = hashlib.sha256()
     for index in range(count):
         first = index % 5
