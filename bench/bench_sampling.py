@@ -231,9 +231,9 @@ def show_examples(options: argparse.Namespace, recorder: harness.Recorder) -> No
         by_size, never = alone[size].of(kernel)
         row: dict[str, float | str] = {
             "primitives": size,
-            "draws=rules": by_rules,
-            "draws=paper": by_paper,
-            "of its size, require=none": by_size,
+            "rules": by_rules,
+            "paper": by_paper,
+            "of its size": by_size,
             "what rejects it": "; ".join(why if by_size else never),
         }
         show_row(options, recorder, "probability", name, row)
