@@ -34,8 +34,8 @@ import canvas
 from canvas import _core, _testing
 from canvas.study import Study
 
-OPTIONS = "draws=rules nonlinear=1"  # every rule on
-RULES = ["unbounded_product", "fc_on_fc", "on_input", "nonlinear", "bytes"]
+OPTIONS = "draws=rules nonlinear=1 free_size=1"  # every rule on
+RULES = ["unbounded_product", "fc_on_fc", "on_input", "nonlinear", "fixed_size", "bytes"]
 TASK: dict[str, Any] = {"budget": "macs=0.5x", "epochs": 3, "draws": "paper", "strategy": "random"}
 PLAIN: dict[str, Any] = {
     "prune": "none",

@@ -3,6 +3,7 @@
     ./dev bench sampling [--count 2000] [--budget macs=0.5x,params=0.5x]
     ./dev bench sampling --targets [--count 2000] [--label WORDS]
     ./dev bench sampling --duplicates [--count 5000]
+    ./dev bench sampling --probability [--draws 40000] [--tries 20000]
     ./dev bench sampling --scale [--seeds 1000] [--worst 20] [--plain-softmax]
 
 Targets are ResNet-18's at 224x224 (examples/targets/resnet18.txt). The speed is that of the
@@ -17,6 +18,10 @@ second at 5-25 primitives and 8.7 at 5-12 (four of these shapes), its predecesso
 --duplicates: of the first draws of seed 1, the share that simplification changes, that is
 isomorphic to an earlier one, and that is not but computes the same as one (`_testing.value_key`);
 the time of that key.
+
+--probability: how probable each kernel of examples/kernels is as a draw. The probability of one
+try is exact (src/sample/probability.h); that a try succeeds is measured with --tries of them.
+Three small kernels are then counted among --draws draws.
 
 --scale: for every seed s = 1, 2, ... the first kernel of `canvas sample --seed s` that fits the
 default budget, for ResNet-18's layers with H = W = 8. Its module starts with its own initial
@@ -50,7 +55,7 @@ from canvas import KernelPack, _core, _testing
 
 TARGETS = Path(__file__).resolve().parents[1] / "examples/targets/resnet18.txt"
 CANVAS = Path(sys.executable).parent / "canvas"
-RANGES = ("5..12", "5..25")
+RANGES = ("3..8", "5..12", "5..25")
 RUNS = 5
 LEAST, MOST = 0.05, 20.0
 BATCH, SIZE = 8, 8
@@ -99,7 +104,7 @@ def usage(primitives: str, count: int, budget: str) -> dict[str, float]:
     targets = TARGETS.read_text()
     dense = json.loads(_testing.baseline(targets))
     share = float(budget.split("macs=")[1].split("x")[0])
-    hashes, used, free, unsolved = set(), [], 0, 0
+    hashes, used, everything, free, unsolved = set(), [], [], 0, 0
     for index in range(count):
         drawn = _core.draw(targets, 1, index, f"primitives={primitives}")
         if drawn is None or _core.hash(drawn[0]) in hashes:
@@ -113,14 +118,16 @@ def usage(primitives: str, count: int, budget: str) -> dict[str, float]:
             unsolved += 1
             continue
         cost = json.loads(_core.cost(pack))
+        everything.append(max(cost[k] / (share * dense[k]) for k in ("macs", "params")))
         if variable:
-            used.append(max(cost[k] / (share * dense[k]) for k in ("macs", "params")))
+            used.append(everything[-1])
     return {
         "different": len(hashes) / count,
         "with_free_variable": free / len(hashes),
         "no_solution": unsolved / len(hashes),
         "budget_used_p10": statistics.quantiles(used, n=10)[0],
         "budget_used_median": statistics.median(used),
+        "all_solved_median": statistics.median(everything),
     }
 
 
@@ -173,6 +180,107 @@ def duplicates(options: str, count: int) -> dict[str, float]:
         "equal in value": (len(different) - len(values)) / len(kernels),
         "us per key": 1e6 * key,
     }
+
+
+# ---- probability --------------------------------------------------------------------------------
+
+
+class Setting(NamedTuple):
+    """Options of draws, and how often a try of each kind of draw succeeds."""
+
+    options: str
+    successes: list[dict[str, int]]
+
+    @staticmethod
+    def measured(options: str, tries: int) -> Setting:
+        found = _testing.successes(TARGETS.read_text(), options, 1, tries)
+        return Setting(options, json.loads(found))
+
+    def of(self, kernel: str) -> tuple[float, list[str]]:
+        """The probability that a draw is this kernel, and why kinds of draws never are."""
+        kinds = json.loads(_testing.probability(kernel, TARGETS.read_text(), self.options))
+        probability = 0.0
+        for kind, found in zip(kinds, self.successes, strict=True):
+            if kind["probability"]:
+                success = found["successes"] / found["attempts"]
+                any_success = 1 - (1 - success) ** found["limit"]
+                probability += kind["share"] * kind["probability"] / success * any_success
+        return probability, list(dict.fromkeys(kind["why"] for kind in kinds if kind["why"]))
+
+
+# Kernels of few primitives, options with which about one in a thousand draws is this kernel.
+COUNTED = {
+    "shifted convolution": (
+        "primitives=2..3 draws=paper",
+        "b = shift a over=W by=-1 fill=zero;c = unfold b over=H,W k=K;d = fc c to=C;out d",
+    ),
+    "sine of a convolution": (
+        "primitives=3..4",
+        "b = unfold a over=H,W k=K;c = fc b to=C;d = sin c;out d",
+    ),
+    "spatially separable": (
+        "primitives=3..4",
+        "b = unfold a over=H k=K;c = fc b to=x0;d = unfold c over=W k=K;e = fc d to=C;out e",
+    ),
+}
+
+
+def examples() -> Iterator[tuple[str, str]]:
+    """Those whose windows are numbers also with windows of K: draws have no others."""
+    for path in sorted((TARGETS.parents[1] / "kernels").glob("*.kernel")):
+        text = path.read_text()
+        yield path.stem, text
+        if " k=3" in text:
+            yield f"{path.stem}, k=K", re.sub(r" *: .*", "", text).replace(" k=3", " k=K")
+
+
+def show_row(options: argparse.Namespace, recorder: harness.Recorder, table: str, case: str,
+             row: dict[str, float | str]) -> None:  # fmt: skip
+    recorder.add(table, case, {name: (value, "") for name, value in row.items()})
+    shown = (f"{v:10.3g}" if isinstance(v, float) else f"{v!s:>10}" for v in row.values())
+    line = json.dumps({"case": case, **row}) if options.json else f"{case:24} {' '.join(shown)}"
+    print(line, flush=True)
+
+
+def show_examples(options: argparse.Namespace, recorder: harness.Recorder) -> None:
+    rules, paper = (Setting.measured(f"draws={d}", options.tries) for d in ("rules", "paper"))
+    alone: dict[int, Setting] = {}
+    for name, kernel in examples():
+        size = len(re.findall(r"^\w+ =(?! input)", kernel, re.M))
+        if size not in alone:
+            alone[size] = Setting.measured(f"primitives={size} require=none", options.tries)
+        by_rules, why = rules.of(kernel)
+        by_paper, _ = paper.of(kernel)
+        by_size, never = alone[size].of(kernel)
+        row: dict[str, float | str] = {
+            "primitives": size,
+            "rules": by_rules,
+            "paper": by_paper,
+            "of its size": by_size,
+            "what rejects it": "; ".join(why if by_size else never),
+        }
+        show_row(options, recorder, "probability", name, row)
+
+
+def show_counted(options: argparse.Namespace, recorder: harness.Recorder) -> None:
+    targets = TARGETS.read_text()
+    known: dict[str, tuple[Setting, collections.Counter[str]]] = {}
+    for name, (given, nodes) in COUNTED.items():
+        kernel = "canvas 1\nkernel k\na = input\n" + nodes.replace(";", "\n") + "\n"
+        if given not in known:
+            draws = (_core.draw(targets, 1, index, given) for index in range(options.draws))
+            count = collections.Counter(_core.hash(drawn[0]) for drawn in draws if drawn)
+            known[given] = Setting.measured(given, options.tries), count
+        setting, count = known[given]
+        found, expected = count[_core.hash(kernel)], options.draws * setting.of(kernel)[0]
+        apart = (found - expected) / math.sqrt(expected)
+        row: dict[str, float | str] = {"expected": expected, "found": found, "apart": apart}
+        show_row(options, recorder, "counted", f"{name}, {given}", row)
+
+
+def show_probability(options: argparse.Namespace, recorder: harness.Recorder) -> None:
+    show_examples(options, recorder)
+    show_counted(options, recorder)
 
 
 # ---- scale --------------------------------------------------------------------------------------
@@ -358,16 +466,22 @@ def main() -> None:
     parser.add_argument("--label", default="", metavar="WORDS")
     parser.add_argument("--count", type=int, default=2000)
     parser.add_argument("--budget", default="macs=0.5x,params=0.5x")
+    parser.add_argument("--probability", action="store_true", help="of the example kernels")
+    parser.add_argument("--draws", type=int, default=40000)
+    parser.add_argument("--tries", type=int, default=20000)
     parser.add_argument("--scale", action="store_true", help="the scale of outputs")
     parser.add_argument("--seeds", type=int, default=1000)
     parser.add_argument("--worst", type=int, default=20)
     parser.add_argument("--plain-softmax", action="store_true")
     options = parser.parse_args()
     recorder = harness.Recorder("sampling", options.record)
-    show = show_speed
-    if options.scale or options.targets or options.duplicates:
-        one = show_targets if options.targets else show_duplicates
-        show = show_scale if options.scale else one
+    shows = {
+        "scale": show_scale,
+        "targets": show_targets,
+        "duplicates": show_duplicates,
+        "probability": show_probability,
+    }
+    show = next((shows[name] for name in shows if getattr(options, name)), show_speed)
     show(options, recorder)
 
 

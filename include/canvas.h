@@ -223,6 +223,15 @@ canvas_status canvas_sampler_mutate(canvas_context *ctx, canvas_sampler *sampler
 /* Whether draw `index` belongs to the share of draws that ignores the drawing rules. */
 canvas_status canvas_draw_is_free(canvas_context *ctx, const char *options, size_t length,
                                   uint64_t seed, uint64_t index, bool *out);
+/* The probability that one attempt of a draw gives the kernel (whatever G is), exact, as JSON: a list
+ * with an object for each kind of draw: "share" (of the draws), "rules" (names of those that it keeps),
+ * "probability", and "why" it is 0. Kernels of up to 20 primitives. */
+canvas_status canvas_sampler_probability(canvas_context *ctx, canvas_sampler *sampler,
+                                         const canvas_kernel *kernel, char **out);
+/* How many of so many attempts give a kernel, as JSON: a list with an object for each kind of draw, in the
+ * same order: "attempts", "successes", and "limit", the attempts that a draw may make. */
+canvas_status canvas_sampler_successes(canvas_context *ctx, canvas_sampler *sampler,
+                                       int64_t attempts, char **out);
 /* Names of the drawing rules that a pack breaks, separated by blanks, "" if there are none. Rules
  * that the options switch off are not checked. */
 canvas_status canvas_pack_broken_rules(canvas_context *ctx, const canvas_pack *pack,

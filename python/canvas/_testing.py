@@ -44,6 +44,23 @@ def draw_is_free(seed: int, index: int, options: str) -> bool:
     return bool(_table.draw_is_free(seed, index, options))
 
 
+def probability(kernel: str, targets: str, options: str) -> str:
+    """The exact probability that one attempt of a draw gives this kernel, as JSON.
+
+    A list with an object for each kind of draw: `share` of the draws, names of the
+    `rules` that are kept, `probability`, and `why` it is 0.
+    """
+    return str(_table.probability(kernel, targets, options))
+
+
+def successes(targets: str, options: str, seed: int, attempts: int) -> str:
+    """How many attempts of a draw give a kernel, as JSON.
+
+    A list in the order of `probability`: `attempts`, `successes`, and the `limit` of a draw.
+    """
+    return str(_table.successes(targets, options, seed, attempts))
+
+
 def broken_rules(pack: str, options: str) -> str:
     """The names of the drawing rules that a pack breaks, separated by blanks.
 

@@ -431,6 +431,66 @@ static PyObject *core_draw_is_free(PyObject *module, PyObject *args, PyObject *k
   return PyBool_FromLong(answer);
 }
 
+static canvas_status probability(canvas_context *ctx, struct text kernel, struct text targets,
+                                 struct text options, char **out) {
+  canvas_sampler *sampler;
+  canvas_kernel *k;
+  canvas_status status = canvas_kernel_parse(ctx, kernel.bytes, kernel.length, &k);
+  if (status != CANVAS_OK) return status;
+  status = open_sampler(ctx, targets, options, 0, &sampler);
+  if (status == CANVAS_OK) {
+    status = canvas_sampler_probability(ctx, sampler, k, out);
+    canvas_sampler_free(sampler);
+  }
+  canvas_kernel_free(k);
+  return status;
+}
+
+static PyObject *core_probability(PyObject *module, PyObject *args, PyObject *keywords) {
+  static char *names[] = {"kernel", "targets", "options", NULL};
+  PyObject *kernel, *targets, *options;
+  struct text in, layers, how;
+  char *out = NULL;
+  canvas_status status;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "UUU", names, &kernel, &targets, &options) ||
+      !get_text(module, kernel, &in) || !get_text(module, targets, &layers) ||
+      !get_text(module, options, &how))
+    return NULL;
+  canvas_context *ctx = canvas_context_new();
+  if (!ctx) return PyErr_NoMemory(), NULL;
+  Py_BEGIN_ALLOW_THREADS status = probability(ctx, in, layers, how, &out);
+  Py_END_ALLOW_THREADS return finish(module, status, ctx, out);
+}
+
+static canvas_status successes(canvas_context *ctx, struct text targets, struct text options,
+                               uint64_t seed, int64_t attempts, char **out) {
+  canvas_sampler *sampler;
+  canvas_status status = open_sampler(ctx, targets, options, seed, &sampler);
+  if (status != CANVAS_OK) return status;
+  status = canvas_sampler_successes(ctx, sampler, attempts, out);
+  canvas_sampler_free(sampler);
+  return status;
+}
+
+static PyObject *core_successes(PyObject *module, PyObject *args, PyObject *keywords) {
+  static char *names[] = {"targets", "options", "seed", "attempts", NULL};
+  PyObject *targets, *options, *seed;
+  struct text layers, how;
+  uint64_t s;
+  long long attempts;
+  char *out = NULL;
+  canvas_status status;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "UUOL", names, &targets, &options, &seed,
+                                   &attempts) ||
+      !get_text(module, targets, &layers) || !get_text(module, options, &how) ||
+      !get_whole(module, seed, "seed", &s))
+    return NULL;
+  canvas_context *ctx = canvas_context_new();
+  if (!ctx) return PyErr_NoMemory(), NULL;
+  Py_BEGIN_ALLOW_THREADS status = successes(ctx, layers, how, s, attempts, &out);
+  Py_END_ALLOW_THREADS return finish(module, status, ctx, out);
+}
+
 static canvas_status broken_rules(canvas_context *ctx, struct text in, struct text options,
                                   char **out) {
   canvas_pack *pack;

@@ -128,6 +128,10 @@
     "A key of what the simplified kernel computes; '' if it has no small sizes.")                  \
   X(draw_is_free, core_draw_is_free, WITH_KEYWORDS, "($module, seed, index, options)",             \
     "Whether a draw is one of the share that ignores the drawing rules.")                          \
+  X(probability, core_probability, WITH_KEYWORDS, "($module, kernel, targets, options)",           \
+    "The exact probability that one attempt of a draw gives this kernel, as JSON.")                \
+  X(successes, core_successes, WITH_KEYWORDS, "($module, targets, options, seed, attempts)",       \
+    "How many attempts of a draw give a kernel, as JSON.")                                         \
   X(broken_rules, core_broken_rules, WITH_KEYWORDS, "($module, pack, options)",                    \
     "The names of the drawing rules that a pack breaks, separated by blanks.")                     \
   X(baseline, core_baseline, METH_O, "($module, targets, /)",                                      \

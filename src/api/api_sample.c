@@ -3,7 +3,9 @@
 
 #include "api/api_call.h"
 #include "api/handle.h"
+#include "base/json.h"
 #include "evolve/mutate.h"
+#include "sample/probability.h"
 
 _Static_assert((int)CANVAS_PARENTS_MAX == (int)PARENTS_MAX, "canvas.h says how many");
 
@@ -78,6 +80,66 @@ API_STATUS(canvas_draw_is_free,
   return CANVAS_OK;
 }
 
+static void print_rules(unsigned rules, struct buf *out) {
+  const char *blank = "";
+  for (int r = 0; r < RULE_COUNT; r++)
+    if (rules >> r & 1) {
+      buf_printf(out, "%s%s", blank, rule_rows[r].name);
+      blank = " ";
+    }
+}
+
+API_STATUS(canvas_sampler_probability,
+           (canvas_context * ctx, canvas_sampler *sampler, const canvas_kernel *kernel, char **out),
+           (ctx, sampler, kernel, out)) {
+  NEED(sampler);
+  NEED(kernel);
+  NEED(out);
+  struct sampler *s = (struct sampler *)sampler;
+  struct draw_kind kinds[DRAW_KINDS];
+  struct probability p;
+  struct buf text = {0};
+  int count = sampler_kinds(s, kinds);
+  TRY(sampler_check(ctx, s));
+  for (int i = 0; i < count; i++) {
+    TRY(kernel_probability(ctx, s, kernel_of(kernel), &kinds[i], &p));
+    buf_puts(&text, i ? ", {\"share\": " : "[{\"share\": ");
+    json_number(&text, kinds[i].share);
+    buf_puts(&text, ", \"rules\": \"");
+    print_rules(kinds[i].rules.on, &text);
+    buf_puts(&text, "\", \"probability\": ");
+    json_number(&text, p.of_try);
+    buf_puts(&text, ", \"why\": ");
+    json_string(&text, p.why.text ? p.why.text : "");
+    buf_puts(&text, "}");
+    buf_free(&p.why);
+  }
+  buf_puts(&text, "]");
+  *out = buf_take(&text);
+  return CANVAS_OK;
+}
+
+API_STATUS(canvas_sampler_successes,
+           (canvas_context * ctx, canvas_sampler *sampler, int64_t attempts, char **out),
+           (ctx, sampler, attempts, out)) {
+  NEED(sampler);
+  NEED(out);
+  struct sampler *s = (struct sampler *)sampler;
+  struct draw_kind kinds[DRAW_KINDS];
+  struct buf text = {0};
+  const struct option_number number = {"attempts", (double)attempts, (double)SIZE_LIMIT};
+  int count = sampler_kinds(s, kinds);
+  TRY(check_numbers(ctx, &number, 1));
+  TRY(sampler_check(ctx, s));
+  for (int i = 0; i < count; i++)
+    buf_printf(&text, "%s{\"attempts\": %lld, \"successes\": %lld, \"limit\": %d}", i ? ", " : "[",
+               (long long)attempts, (long long)kernel_successes(s, &kinds[i], attempts),
+               SAMPLER_TRIES);
+  buf_puts(&text, "]");
+  *out = buf_take(&text);
+  return CANVAS_OK;
+}
+
 API_STATUS(canvas_pack_broken_rules,
            (canvas_context * ctx, const canvas_pack *pack, const char *options, size_t length,
             char **out),
@@ -90,8 +152,7 @@ API_STATUS(canvas_pack_broken_rules,
   TRY(sample_options_parse(ctx, options, length, &parsed));
   unsigned broken = 0;
   for (; p; p = p->next) broken |= rules_broken_at(&parsed.rules, p->kernel, p->data, p->count);
-  for (int r = 0; r < RULE_COUNT; r++)
-    if (broken >> r & 1) buf_printf(&names, "%s%s", names.length ? " " : "", rule_rows[r].name);
+  print_rules(broken, &names);
   *out = buf_take(&names);
   return CANVAS_OK;
 }

@@ -22,7 +22,8 @@ enum random_stream {
   RANDOM_TEST,
   RANDOM_MUTATE,
   RANDOM_TUNE,
-  RANDOM_IDLE
+  RANDOM_IDLE,
+  RANDOM_TRIES
 };
 
 void random_open(struct random *r, uint64_t seed, enum random_stream stream, uint64_t index);

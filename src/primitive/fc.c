@@ -61,11 +61,12 @@ static int mixes(const struct shape *a, int in, const struct dim *free, struct c
 
 /* A free variable, as in the paper: the output makes it C where it must be, a broadcast what fits,
  * and the solver by constraints gives the rest what the budget allows. Where the groups hold a
- * variable, a depth-wise step on that width. At most two fully connected primitives on one tensor. */
+ * variable, a depth-wise step on that width; where every channel is its own group, also one of those
+ * channels. At most two fully connected primitives on one tensor. */
 static int choices(const struct kernel *k, int a, int b, struct candidate *out) {
   (void)b;
   struct dim to, g = groups(&k->nodes[a].shape);
-  unsigned used = kernel_variables(k);
+  unsigned used = kernel_variables(k), roles = shape_roles(&k->nodes[a].shape);
   int here = 0, x = 0;
   for (int i = 1; i < k->count; i++)
     here += k->nodes[i].op == PRIMITIVE_FC && k->nodes[i].in[0] == a;
@@ -73,9 +74,11 @@ static int choices(const struct kernel *k, int a, int b, struct candidate *out) 
   while (x < VARIABLES && used >> x & 1) x++;
   struct dim free = dim_size(x < VARIABLES ? (enum size)(SIZE_X0 + x) : SIZE_C);
   to = dim_variable(&g, NULL) != VARIABLES ? g : free;
+  struct candidate fc = {.op = PRIMITIVE_FC, .in = {a, -1}, .attrs.dim = to, .x = -1};
+  bool each = !dim_is_one(&g) && !dim_equal(&to, &g) && !(roles >> ROLE_CHANNEL & 1);
   int count = 0;
-  if (shape_roles(&k->nodes[a].shape) & ROLES_CHANNEL)
-    out[count++] = (struct candidate){.op = PRIMITIVE_FC, .in = {a, -1}, .attrs.dim = to, .x = -1};
+  if (roles & ROLES_CHANNEL) out[count++] = fc;
+  if (each) out[count] = fc, out[count++].attrs.dim = g;
   return count + mixes(&k->nodes[a].shape, a, &free, out + count);
 }
 

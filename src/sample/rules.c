@@ -56,11 +56,38 @@ static int growth_of(const struct node *n, const int *of) {
   }
 }
 
-static bool grows_too_fast(const struct kernel *k) {
+/* What the growth of a node needs to know: the fc that it depends on, and whether a product with a
+ * factor of an fc's making lies between the input and it. */
+struct growth {
   int of[KERNEL_NODES_MAX];
+  uint64_t fc[KERNEL_NODES_MAX], gated;
+};
+
+/* Whether a factor has an fc of its own, as the filter of an involution: computed from the input, but
+ * not of what it is multiplied with. Once on each path: two such products in a row grow too fast. */
+static bool made_gate(const struct growth *g, const struct node *n) {
+  int a = n->in[0], b = n->in[1];
+  return n->op == PRIMITIVE_MUL && g->fc[a] != g->fc[b] && !(g->gated >> a & 1) &&
+         !(g->gated >> b & 1);
+}
+
+static bool grows_too_fast(const struct kernel *k) {
+  struct growth g = {.gated = 0};
   for (int i = 0; i < k->count; i++) {
-    of[i] = growth_of(&k->nodes[i], of);
-    if (of[i] > LINEAR) return true;
+    const struct node *n = &k->nodes[i];
+    bool gated = false;
+    g.of[i] = growth_of(n, g.of);
+    g.fc[i] = node_row(n)->facts & FACT_WEIGHTS ? UINT64_C(1) << i : 0;
+    for (int j = 0; j < node_row(n)->arity; j++) {
+      g.fc[i] |= g.fc[n->in[j]];
+      gated |= g.gated >> n->in[j] & 1;
+    }
+    if (g.of[i] > LINEAR) {
+      if (!made_gate(&g, n)) return true;
+      g.of[i] = LINEAR;
+      gated = true;
+    }
+    g.gated |= (uint64_t)(gated && g.of[i]) << i;
   }
   return false;
 }
@@ -155,6 +182,10 @@ static bool nothing_bends(const struct judged *j) {
   return true;
 }
 
+static bool nothing_free(const struct judged *j) {
+  return !kernel_variables(j->k);
+}
+
 /* A dense convolution counted as kernels are: an fc that reads every window. */
 static int64_t dense_bytes(const struct target *t) {
   struct cost c = target_cost(t);
@@ -178,7 +209,7 @@ static bool moves_too_much(const struct judged *j) {
 const struct rule_row rule_rows[RULE_COUNT] = {
     [RULE_UNBOUNDED_PRODUCT] = {"unbounded_product",
                                 "through mul and sqr a node grows faster than the input, and no "
-                                "bounded function makes a gate of a factor",
+                                "bounded function or fc of its own makes a gate of a factor",
                                 unbounded_product},
     [RULE_FC_ON_FC] = {"fc_on_fc",
                        "an fc reads an fc, with nothing non-linear and no neighbours between, "
@@ -187,6 +218,8 @@ const struct rule_row rule_rows[RULE_COUNT] = {
     [RULE_ON_INPUT] = {"on_input", "an element-wise function or a softmax right on the input",
                        on_input},
     [RULE_NONLINEAR] = {"nonlinear", "no element-wise function but neg", nothing_bends},
+    [RULE_FIXED_SIZE] = {"fixed_size", "no free size, so that no budget can be filled",
+                         nothing_free},
     [RULE_BYTES] = {"bytes", "moves more bytes than so many times the dense convolutions",
                     moves_too_much},
 };

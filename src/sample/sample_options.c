@@ -34,6 +34,7 @@ static const struct often_row {
     [OFTEN_TO_ONE] = {"to_one", 1, ALWAYS, 300},
     [OFTEN_OTHER_FUNCTIONS] = {"other_functions", 1, ALWAYS, 100},
     [OFTEN_NONLINEAR] = {"nonlinear", 1, 0, 800},
+    [OFTEN_FREE_SIZE] = {"free_size", 1, 0, 750},
     [OFTEN_FREE] = {"free", 1, 0, 100},
 };
 static const int64_t bytes_of_rules = 3400;
@@ -158,9 +159,10 @@ static canvas_status parse_often(struct lexer *lx, enum often which, struct samp
   int64_t value = 0;
   TRY(parse_thousandths(lx, often_rows[which].most, &value));
   o->often[which] = (int)value;
-  if (which != OFTEN_NONLINEAR) return CANVAS_OK;
-  o->rules.on &= ~(1u << RULE_NONLINEAR);
-  if (value) o->rules.on |= 1u << RULE_NONLINEAR;
+  unsigned rule = which == OFTEN_NONLINEAR   ? 1u << RULE_NONLINEAR
+                  : which == OFTEN_FREE_SIZE ? 1u << RULE_FIXED_SIZE
+                                             : 0;
+  o->rules.on = value ? o->rules.on | rule : o->rules.on & ~rule;
   return CANVAS_OK;
 }
 

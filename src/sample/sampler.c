@@ -23,9 +23,9 @@
 #include "kernel/kernel_simplify.h"
 #include "lower/idle_weights.h"
 #include "sample/free_sizes.h"
-#include "sample/partial.h"
+#include "sample/steps.h"
 
-enum { TRIES = 400, WEIGHTED_MAX = 8, WIDTH_MIN = 2, WIDTH_MAX = 8, REACH_LEAST = 2 };
+enum { TRIES = SAMPLER_TRIES, WEIGHTED_MAX = 8, REACH_LEAST = 2, FREE_LEAST = 2 };
 
 static const struct family *const types[OFTEN_TYPES] = {
     [OFTEN_GROUPING] = &family_group,     [OFTEN_SHIFT] = &family_shift,
@@ -173,6 +173,8 @@ canvas_status sampler_new(canvas_context *ctx, const struct targets *targets,
                           struct sampler **out) {
   struct sampler *s = mem_alloc(sizeof *s);
   s->options = *options;
+  if (sampler_weighted_most(options->most) < FREE_LEAST)
+    s->options.rules.on &= ~(1u << RULE_FIXED_SIZE);
   s->unruled = sample_options_free(options);
   s->seed = seed;
   canvas_status status = check_targets(ctx, s, targets);
@@ -218,6 +220,11 @@ const struct sample_options *sampler_options(const struct sampler *s) {
 
 const struct families *sampler_families(const struct sampler *s) {
   return &s->families;
+}
+
+int sampler_all_groups(const struct sampler *s, const int64_t **out) {
+  *out = s->groups.data;
+  return s->groups.count;
 }
 
 int64_t sampler_groups(const struct sampler *s, struct random *r) {
@@ -314,8 +321,15 @@ static void gather_all(struct sampler *s, const struct partial *g, const struct 
   }
 }
 
+int sampler_applications(struct sampler *s, const struct partial *g, const struct family *f,
+                         struct remaining left, const struct candidate **out) {
+  gather_all(s, g, f, left);
+  *out = s->candidates.data;
+  return s->candidates.count;
+}
+
 /* Sorts of applications that are drawn less often: the share that is kept. */
-static int kept(const struct sample_options *o, const struct candidate *c) {
+int sampler_kept(const struct sample_options *o, const struct candidate *c) {
   struct dim one = dim_one();
   const struct row *row = &primitive_rows[c->op];
   if (row->family == &family_map && !(row->facts & FACT_ACTIVATION))
@@ -334,7 +348,7 @@ static bool apply_one(struct sampler *s, struct partial *g, const struct family 
   while (s->candidates.count) {
     struct candidate *all = s->candidates.data;
     int i = (int)random_below(r, (uint32_t)s->candidates.count);
-    int share = kept(s->o, &all[i]);
+    int share = sampler_kept(s->o, &all[i]);
     bool keep = share == ALWAYS || (int)random_below(r, ALWAYS) < share;
     if (keep && partial_try(g, &all[i], left)) return true;
     all[i] = all[--s->candidates.count];
@@ -342,7 +356,7 @@ static bool apply_one(struct sampler *s, struct partial *g, const struct family 
   return false;
 }
 
-static int type_weight(const struct sample_options *o, const struct family *f) {
+int sampler_type_weight(const struct sample_options *o, const struct family *f) {
   for (int i = 0; i < OFTEN_TYPES; i++)
     if (types[i] == f) return o->often[i];
   return ALWAYS;
@@ -362,7 +376,7 @@ canvas_status sampler_check(canvas_context *ctx, const struct sampler *s) {
   struct neighbours images = sampler_images(s, NULL);
   int any = 0, seeing = 0;
   for (int i = 0; i < s->families.plain_count; i++) {
-    int weight = type_weight(o, s->families.plain[i]);
+    int weight = sampler_type_weight(o, s->families.plain[i]);
     any += weight;
     seeing += family_sees(o, s->families.plain[i]) ? weight : 0;
   }
@@ -385,10 +399,10 @@ canvas_status sampler_check(canvas_context *ctx, const struct sampler *s) {
 static int pick_type(const struct sample_options *o, const struct family *const *order, int n,
                      struct random *r) {
   int all = 0, i = 0;
-  for (int j = 0; j < n; j++) all += type_weight(o, order[j]);
+  for (int j = 0; j < n; j++) all += sampler_type_weight(o, order[j]);
   if (!all) return n;
   int at = (int)random_below(r, (uint32_t)all);
-  while (at >= type_weight(o, order[i])) at -= type_weight(o, order[i++]);
+  while (at >= sampler_type_weight(o, order[i])) at -= sampler_type_weight(o, order[i++]);
   return i;
 }
 
@@ -406,16 +420,25 @@ static bool step(struct sampler *s, struct partial *g, const struct family *cons
   return false;
 }
 
+int sampler_weighted_most(int n) {
+  return n * 3 / 5 < WEIGHTED_MAX ? n * 3 / 5 : WEIGHTED_MAX;
+}
+
+struct rules sampler_rules_for(struct rules rules, int n) {
+  if (n < BENDING_LEAST) rules.on &= ~(1u << RULE_NONLINEAR);
+  return rules;
+}
+
 /* One try; the stream goes on where the last one stopped. */
 static bool grow(struct sampler *s, struct partial *g, struct random *r) {
   const struct sample_options *o = s->o;
   const struct families *f = &s->families;
   int n = o->least + (int)random_below(r, (uint32_t)(o->most - o->least + 1));
-  int most = n * 3 / 5 < WEIGHTED_MAX ? n * 3 / 5 : WEIGHTED_MAX;
+  int most = sampler_weighted_most(n);
   struct remaining left = {.plain = n};
   if (most) left.weighted = 1 + (int)random_below(r, (uint32_t)most);
   left.plain -= left.weighted;
-  if (n < BENDING_LEAST) g->rules.on &= ~(1u << RULE_NONLINEAR);
+  g->rules = sampler_rules_for(g->rules, n);
   g->max_width = WIDTH_MIN + (int)random_below(r, WIDTH_MAX - WIDTH_MIN + 1);
   partial_start(g);
   for (int steps = n; steps > 0; steps--) {
@@ -429,7 +452,7 @@ static bool grow(struct sampler *s, struct partial *g, struct random *r) {
       if (!step(s, g, f->plain, f->plain_count, left, r)) return false;
     }
   }
-  return partial_finish(g);
+  return true;
 }
 
 /* Names nodes a, b, ... as a person would, and the kernel by its index. */
@@ -458,16 +481,27 @@ bool sampler_is_free(const struct sample_options *o, uint64_t seed, uint64_t ind
   return opens_free(o, seed, index, &r);
 }
 
+/* Rules that only a share of the draws keeps. */
+static const struct {
+  enum rule rule;
+  enum often share;
+} shared[] = {{RULE_NONLINEAR, OFTEN_NONLINEAR}, {RULE_FIXED_SIZE, OFTEN_FREE_SIZE}};
+enum { SHARED = sizeof shared / sizeof *shared };
+_Static_assert((int)DRAW_KINDS == 1 + (1 << SHARED), "free, and each set of these");
+
 static struct rules rules_of_draw(const struct sample_options *o, struct random *r) {
   struct rules rules = o->rules;
-  if ((int)random_below(r, ALWAYS) >= o->often[OFTEN_NONLINEAR])
-    rules.on &= ~(1u << RULE_NONLINEAR);
+  for (int i = 0; i < SHARED; i++)
+    if ((int)random_below(r, ALWAYS) >= o->often[shared[i].share])
+      rules.on &= ~(1u << shared[i].rule);
   return rules;
 }
 
 struct rules sampler_rules(const struct sampler *s, struct random *r) {
   bool free = (int)random_below(r, ALWAYS) < s->options.often[OFTEN_FREE];
-  return rules_of_draw(free ? &s->unruled : &s->options, r);
+  struct rules rules = rules_of_draw(free ? &s->unruled : &s->options, r);
+  rules.on &= ~(1u << RULE_FIXED_SIZE);
+  return rules;
 }
 
 const char *sampler_broken(const struct sampler *s, const struct rules *rules,
@@ -534,14 +568,41 @@ static bool as_simplified(struct sampler *s, const struct rules *rules, int64_t 
   return is;
 }
 
+bool sampler_finish(struct sampler *s, struct partial *partial, int64_t g) {
+  return partial_finish(partial) && kernel_is_simple(s->scratch) &&
+         as_drawn(s, &partial->rules, g);
+}
+
 static bool one_try(struct sampler *s, const struct rules *rules, struct random *r, int64_t *g) {
   struct partial partial;
   *g = sampler_groups(s, r);
   sampler_partial(s, *g, NULL, &partial);
   partial.rules = *rules;
-  if (!grow(s, &partial, r)) return false;
+  if (!grow(s, &partial, r) || !partial_finish(&partial)) return false;
   return kernel_is_simple(s->scratch) ? as_drawn(s, &partial.rules, *g)
                                       : as_simplified(s, rules, *g);
+}
+
+int sampler_kinds(const struct sampler *s, struct draw_kind out[DRAW_KINDS]) {
+  const struct sample_options *o = &s->options;
+  double free = o->often[OFTEN_FREE] / (double)ALWAYS;
+  int count = 0;
+  if (free > 0) out[count++] = (struct draw_kind){&s->unruled, s->unruled.rules, free};
+  for (unsigned dropped = 0; dropped < 1 << SHARED; dropped++) {
+    struct draw_kind kind = {o, o->rules, 1 - free};
+    for (int i = 0; i < SHARED; i++) {
+      double share = o->often[shared[i].share] / (double)ALWAYS;
+      kind.share *= dropped >> i & 1 ? 1 - share : share;
+      if (dropped >> i & 1) kind.rules.on &= ~(1u << shared[i].rule);
+    }
+    if (kind.share > 0) out[count++] = kind;
+  }
+  return count;
+}
+
+bool sampler_try(struct sampler *s, const struct draw_kind *kind, struct random *r, int64_t *g) {
+  s->o = kind->options;
+  return one_try(s, &kind->rules, r, g);
 }
 
 canvas_status sampler_draw(canvas_context *ctx, struct sampler *s, uint64_t index,

@@ -34,6 +34,7 @@ enum often {
   OFTEN_TO_ONE,                   /* applications: a broadcast that makes a free size 1 */
   OFTEN_OTHER_FUNCTIONS,          /* applications: an element-wise function that is no activation */
   OFTEN_NONLINEAR,                /* draws that keep RULE_NONLINEAR */
+  OFTEN_FREE_SIZE,                /* draws that keep RULE_FIXED_SIZE */
   OFTEN_FREE,                     /* draws that keep no rule: drawn as `draws=paper` */
   OFTEN_COUNT
 };
@@ -97,7 +98,8 @@ const struct families *sampler_families(const struct sampler *s);
 /* One of the values that G may have, uniformly; whether g is one. */
 int64_t sampler_groups(const struct sampler *s, struct random *r);
 bool sampler_has_groups(const struct sampler *s, int64_t g);
-/* What a draw whose stream goes on here keeps: the rules, a part of them, or none. */
+/* What a child whose stream goes on here keeps: the rules of a draw, a part of them, or none. Children may
+ * be without free sizes, as those of such parents mostly are. */
 struct rules sampler_rules(const struct sampler *s, struct random *r);
 /* The name of the first rule that a finished kernel breaks at the targets, or NULL. */
 const char *sampler_broken(const struct sampler *s, const struct rules *rules,

@@ -118,6 +118,13 @@ static void sampling_and_solving(void **state) {
   BAD(MUTATE(parents, many_groups, 1));
   BAD_TEXTS(canvas_draw_is_free, (ctx), (1, 0, &is_free));
   BAD(canvas_draw_is_free(ctx, "", 0, 1, 0, NULL));
+  BAD(canvas_sampler_probability(ctx, NULL, api.kernel, OUT(char *)));
+  BAD(canvas_sampler_probability(ctx, api.sampler, NULL, OUT(char *)));
+  BAD(canvas_sampler_probability(ctx, api.sampler, api.kernel, NULL));
+  BAD(canvas_sampler_successes(ctx, NULL, 1, OUT(char *)));
+  BAD(canvas_sampler_successes(ctx, api.sampler, -1, OUT(char *)));
+  BAD(canvas_sampler_successes(ctx, api.sampler, INT64_MAX, OUT(char *)));
+  BAD(canvas_sampler_successes(ctx, api.sampler, 1, NULL));
   BAD_TEXTS(canvas_pack_broken_rules, (ctx, api.pack), (OUT(char *)));
   BAD(canvas_pack_broken_rules(ctx, NULL, "", 0, OUT(char *)));
   BAD_TEXTS(canvas_budget_parse, (ctx), (OUT(canvas_budget *)));

@@ -76,6 +76,8 @@ static void disarm(void) {
 
 TEXT_CALL(targets_cost_json, canvas_targets_cost_json(CTX, api.targets, &text))
 TEXT_CALL(kernels_print, canvas_kernels_print(CTX, BYTES(KERNEL_TEXT), &text))
+TEXT_CALL(sampler_probability, canvas_sampler_probability(CTX, api.sampler, api.kernel, &text))
+TEXT_CALL(sampler_successes, canvas_sampler_successes(CTX, api.sampler, 2, &text))
 TEXT_CALL(broken_rules, canvas_pack_broken_rules(CTX, api.pack, "", 0, &text))
 TEXT_CALL(pack_cost_json, canvas_pack_cost_json(CTX, api.pack, &text))
 TEXT_CALL(pack_idle_weights, canvas_pack_idle_weights(CTX, api.pack, &text))
@@ -703,6 +705,8 @@ static const struct {
     CALL(sampler_draw),
     CALL(sampler_mutate),
     CALL(draw_is_free),
+    CALL(sampler_probability),
+    CALL(sampler_successes),
     CALL(broken_rules),
     CALL(budget_parse),
     CALL(solve_options_parse),

@@ -58,13 +58,22 @@ static void rejects_what_it_names(void **state) {
     const char *rule, *nodes, *targets;
     bool broken;
   } rows[] = {
-      {PRODUCT, "b = fc a to=C;c = mul a b;out c", narrow, true},
+      {PRODUCT, "b = relu a;c = mul a b;out c", narrow, true},
+      {PRODUCT, "b = fc a to=C;c = mul a b;out c", narrow, false},
+      {PRODUCT, "b = fc a to=C;c = relu b;d = mul c b;out d", narrow, true},
+      {PRODUCT, "b = fc a to=C;c = fc b to=C;d = mul c b;out d", narrow, false},
+      {PRODUCT, "b = fc a to=C;c = mul b a;d = fc c to=C;e = mul d a;out e", narrow, true},
+      {PRODUCT, "b = fc a to=C;c = mul b a;d = fc a to=C;e = mul d c;out e", narrow, true},
+      {PRODUCT, "b = fc a to=C;c = mul b a;d = sigmoid a;e = mul d c;out e", narrow, false},
+      {PRODUCT, "b = fc a to=C;c = mul b a;d = sigmoid c;e = fc d to=C;f = mul e a;out f", narrow,
+       false},
+      {PRODUCT, "b = fc a to=C;c = mul b a;d = sqr c;out d", narrow, true},
       {PRODUCT, "b = sqr a;out b", narrow, true},
       {PRODUCT, "b = fc a to=C;c = sqr b;d = sqrt c;out d", narrow, true},
       {PRODUCT, "b = sqrt a;c = fc b to=C;d = sqrt c;e = mul b d;out e", narrow, false},
       {PRODUCT, "b = fc a to=C;c = sigmoid b;d = mul c a;out d", narrow, false},
       {PRODUCT, "b = fc a to=C;c = tanh b;d = mul a c;out d", narrow, false},
-      {PRODUCT, "b = sin a;c = mul b a;d = fc c to=C;e = mul d a;out e", narrow, true},
+      {PRODUCT, "b = sin a;c = mul b a;d = fc c to=C;e = mul d a;out e", narrow, false},
       {PRODUCT, "b = softmax a over=C;c = fc b to=C;d = mul c a;out d", narrow, false},
       {PRODUCT, "b = exp a;c = mul b a;out c", narrow, true},
       {PRODUCT, "b = exp a;out b", narrow, false},
@@ -118,13 +127,19 @@ static void are_switched_off(void **state) {
   } rows[] = {
       {"", "b = sqr a;out b", "unbounded_product"},
       {"unbounded_product=allow", "b = sqr a;out b", "on_input"},
-      {"unbounded_product=allow on_input=allow", "b = sqr a;out b", NULL},
+      {"unbounded_product=allow on_input=allow", "b = sqr a;out b", "fixed_size"},
+      {"unbounded_product=allow on_input=allow free_size=0", "b = sqr a;out b", NULL},
+      {"free_size=0.1", "b = fc a to=C;out b", "fixed_size"},
+      {"free_size=0", "b = fc a to=C;out b", NULL},
+      {"", "b = unfold a over=H k=K;c = fc b to=x0;d = relu c;e = fc d to=C;out e", NULL},
       {"", "b = fc a to=x0;c = fc b to=C;out c", "fc_on_fc"},
       {"fc_on_fc=allow", "b = fc a to=x0;c = fc b to=C;out c", NULL},
       {"", "b = fc a to=C;c = neg b;d = max a c;out d", "nonlinear"},
-      {"nonlinear=0", "b = fc a to=C;c = neg b;d = max a c;out d", NULL},
-      {"nonlinear=0", "b = unfold a over=H,W k=9;c = fc b to=C;d = neg c;out d", "bytes"},
-      {"nonlinear=0 bytes=any", "b = unfold a over=H,W k=9;c = fc b to=C;d = neg c;out d", NULL},
+      {"nonlinear=0", "b = fc a to=C;c = neg b;d = max a c;out d", "fixed_size"},
+      {"nonlinear=0 free_size=0", "b = unfold a over=H,W k=9;c = fc b to=C;d = neg c;out d",
+       "bytes"},
+      {"nonlinear=0 free_size=0 bytes=any",
+       "b = unfold a over=H,W k=9;c = fc b to=C;d = neg c;out d", NULL},
       {"draws=rules,free=0", "b = sqr a;out b", "unbounded_product"},
   };
   CHECK_ROWS (rows, row)
@@ -190,7 +205,7 @@ static void count_draw(const struct sample_options *o, const struct targets *tar
     struct rules one = {1u << r, o->rules.bytes};
     bool is_broken = rules_broken(&one, k, targets, NULL, g);
     t->rules[r] += is_broken;
-    any |= is_broken && r != RULE_NONLINEAR;
+    any |= is_broken && r != RULE_NONLINEAR && r != RULE_FIXED_SIZE;
   }
   t->broken += any && !is_free;
   t->free_broken += any && is_free;
@@ -226,17 +241,20 @@ static void draws_keep_the_rules(void **state) {
     CHECK(t.free > 30 && t.free < 70, *row);
     CHECK(t.free_broken > t.free / 2, *row);
     CHECK(t.bends > t.drawn * 3 / 4 && t.bends < t.drawn * 19 / 20, *row);
+    CHECK(t.rules[RULE_FIXED_SIZE] < t.drawn * 3 / 10, *row);
   }
 }
 
 static void shares_are_those_of_the_options(void **state) {
-  struct tally none = tally_of(narrow, "free=0 nonlinear=0", 300);
-  struct tally all = tally_of(narrow, "free=0 nonlinear=1", 300);
+  struct tally none = tally_of(narrow, "free=0 nonlinear=0 free_size=0", 300);
+  struct tally all = tally_of(narrow, "free=0 nonlinear=1 free_size=1", 300);
   struct tally freed = tally_of(narrow, "primitives=5..12 free=1", 300),
                paper = tally_of(narrow, "draws=paper", 300);
   CHECK_INT(none.free + all.free + none.broken + all.broken, 0, "free=0");
   CHECK_INT(all.bends, all.drawn, "nonlinear=1");
   CHECK(none.bends < none.drawn * 9 / 10, "nonlinear=0");
+  CHECK_INT(all.rules[RULE_FIXED_SIZE], 0, "free_size=1");
+  CHECK(none.rules[RULE_FIXED_SIZE] > none.drawn / 4, "free_size=0");
   CHECK_INT(freed.free, freed.drawn, "free=1");
   CHECK_INT(paper.free, 0, "draws=paper");
   for (int r = 0; r < RULE_COUNT; r++) {

@@ -157,8 +157,11 @@ def test_a_tenth_of_draws_is_free_of_rules() -> None:
 def test_broken_rules_are_named() -> None:
     assert _testing.broken_rules(PACK, "") == "nonlinear"
     product = "canvas 1\nkernel k\na = input\nb = sqr a\nout b\n"
-    assert _testing.broken_rules(product, "") == "unbounded_product on_input"
-    assert _testing.broken_rules(pack=product, options="on_input=allow") == "unbounded_product"
+    assert _testing.broken_rules(product, "") == "unbounded_product on_input fixed_size"
+    assert (
+        _testing.broken_rules(pack=product, options="on_input=allow,free_size=0")
+        == "unbounded_product"
+    )
     assert _testing.broken_rules(product, "draws=paper") == ""
 
 

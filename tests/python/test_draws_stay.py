@@ -56,7 +56,8 @@ def test_draws_are_those_of_before(row: str) -> None:
 def test_children_are_those_of_before(name: str, count: int, recorded: str) -> None:
     """Of one parent and of two, by turns."""
     targets, options = (TARGETS / f"{name}.txt").read_text(), "primitives=3..12"
-    parents = [_core.draw(targets, 7, index, options) for index in range(6)]
+    drawn = [_core.draw(targets, 7, index, options) for index in range(8)]
+    parents = [draw for draw in drawn if draw][:6]
     found = hashlib.sha256()
     for index in range(count):
         first = index % 5
