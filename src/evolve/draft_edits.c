@@ -219,10 +219,10 @@ static bool new_amount(struct draft *d, struct node *n, const int *values, int c
 static bool new_attributes(struct draft *d, struct node *n) {
   struct candidate found[CANDIDATES_MAX];
   const struct family *f = node_row(n)->family;
-  int count = sampler_offers(d->families, f, d->images, d->k, n->in[0], -1, found);
+  int count = sampler_offers(d->families, f, d->images, d->k, n->in[0], n->in[1], found);
   if (!count) return false;
   const struct candidate *c = &found[below(d, count)];
-  if (c->op != n->op || (c->attrs.over == n->attrs.over && c->attrs.amount == n->attrs.amount &&
+  if (c->op != n->op || c->x >= 0 || (c->attrs.over == n->attrs.over && c->attrs.amount == n->attrs.amount &&
                          c->attrs.zero_fill == n->attrs.zero_fill))
     return false;
   draft_take(n, &c->attrs);

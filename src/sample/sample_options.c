@@ -14,12 +14,12 @@ static const struct often_row {
   int most; /* a whole number */
   int paper, rules;
 } often_rows[OFTEN_COUNT] = {
-    [OFTEN_GROUPING] = {"grouping", WEIGHT_MOST, 830, 1000},
+    [OFTEN_GROUPING] = {"grouping", WEIGHT_MOST, 1400, 1000},
     [OFTEN_SHIFT] = {"shift", WEIGHT_MOST, 630, 1000},
-    [OFTEN_UNFOLD] = {"unfold", WEIGHT_MOST, 940, 1000},
-    [OFTEN_ELEMENTWISE] = {"elementwise", WEIGHT_MOST, 780, 2000},
-    [OFTEN_FOLD] = {"fold", WEIGHT_MOST, 680, 1000},
-    [OFTEN_SOFTMAX] = {"softmax", WEIGHT_MOST, 500, 200},
+    [OFTEN_UNFOLD] = {"unfold", WEIGHT_MOST, 890, 1000},
+    [OFTEN_ELEMENTWISE] = {"elementwise", WEIGHT_MOST, 820, 2000},
+    [OFTEN_FOLD] = {"fold", WEIGHT_MOST, 645, 1000},
+    [OFTEN_SOFTMAX] = {"softmax", WEIGHT_MOST, 485, 200},
     [OFTEN_BROADCAST] = {"broadcast", WEIGHT_MOST, 1000, 1000},
     [OFTEN_MATMUL] = {"matmul", WEIGHT_MOST, 1000, 500},
     [OFTEN_SWAP] = {"swap", WEIGHT_MOST, 1000, 500},

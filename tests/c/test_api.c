@@ -589,7 +589,7 @@ static void the_table_has_three_forms(void **state) {
     char *text = canvas_primitives_print(*form);
     int lines = 0;
     for (const char *p = text; *p; p++) lines += *p == '\n';
-    CHECK_INT(lines, 26 + (*form == CANVAS_MARKDOWN ? 2 : 0), text);
+    CHECK_INT(lines, 40 + (*form == CANVAS_MARKDOWN ? 2 : 0), text);
     canvas_string_free(text);
   }
 }

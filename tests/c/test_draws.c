@@ -149,7 +149,7 @@ static void count(const struct kernel *k, int64_t g, const struct targets *targe
 
 static void counts_are_drawn_evenly(void **state) {
   struct tally t = {{0}, 0, {0}};
-  int drawn = each_draw("16,8,8", "primitives=5..8 require=none", 800, count, &t);
+  int drawn = each_draw("16,8,8", "primitives=5..8 require=none free_size=0", 800, count, &t);
   for (int n = 5; n <= 8; n++) CHECK(t.primitives[n] > drawn / 8, "every length");
   for (int n = 1; n <= 3; n++) CHECK(t.weighted[n] > drawn / 8, "every number of weights");
   CHECK(t.first_weighted > drawn / 8 && t.first_weighted < drawn / 2, "weights stand anywhere");

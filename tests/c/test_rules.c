@@ -289,7 +289,8 @@ static void weights_change_how_often(void **state) {
     snprintf(options, sizeof options, "draws=paper require=none %s", row->options);
     struct tally t = tally_of(narrow, options, 200);
     CHECK(t.drawn > 100, row->options);
-    CHECK_INT(t.types[row->type], 0, row->options);
+    /* simplification makes a square of a product with itself */
+    CHECK(t.types[row->type] <= (row->type == OFTEN_ELEMENTWISE ? 2 : 0), row->options);
   }
   struct tally paper = tally_of(narrow, "draws=paper require=none", 300);
   struct tally few =

@@ -378,7 +378,7 @@ static struct kernel *edited(struct sampler *s, const struct kernel *drawn, uint
   struct random r;
   struct draft d;
   random_open(&r, 9, RANDOM_TEST, index);
-  draft_open(&d, sampler_families(s), &r);
+  draft_open(&d, sampler_families(s), sampler_images(s, drawn), &r);
   draft_load(&d, drawn);
   for (int i = 0; i < EDITS; i++) edited_once(&d, &r);
   struct kernel *k = kernel_copy(d.k);

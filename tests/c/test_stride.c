@@ -138,7 +138,8 @@ static void rejects(void **state) {
       {"b = subsample a over=C by=S\nout b",
        "line 4, column 5: 'subsample' cannot be applied here: over= takes H, W or H,W"},
       {"b = fold a mean over=H\nc = subsample b over=H by=S",
-       "line 5, column 5: 'subsample' cannot be applied here: the input has not all axes of over="},
+       "line 5, column 5: 'subsample' cannot be applied here: the input has not all axes of over= "
+       "(no H, but C W)"},
       {"b = subsample a over=H by=S\nc = subsample b over=H,W by=S\nout c",
        "line 5, column 5: 'subsample' cannot be applied here: the stride is taken already"},
       {"b = subsample a over=H,W by=S\nc = unfold b over=H k=K stride=S\nd = fc c to=C\nout d",
