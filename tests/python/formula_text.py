@@ -1,9 +1,8 @@
-"""An evaluator of the text of `canvas show --as formula`, for the tests: plain NumPy, nothing of the
-core.
+"""An evaluator of the text of `canvas show --as formula`: plain NumPy, nothing of the core.
 
-Every line is evaluated at all of its indices at once: an index is an array of whole numbers, with an
+Every line is evaluated at all of its indices at once: an index is an array of integers with an
 axis for each variable of the line, and a read is fancy indexing.  Each element of a tensor must be
-written once, and one that is read must exist, unless the text says that it is 0 outside.
+written once, and one that is read must exist, unless the text lists the tensor as padded.
 """
 
 import itertools
@@ -15,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-TOKENS = re.compile(r"\s+|[A-Za-z_]\w*(?:′)*|\d+|.", re.DOTALL)
+TOKENS = re.compile(r"\s+|[A-Za-z_]\w*\u2032*|\d+|.", re.DOTALL)
 USUAL = re.compile(r"# Indices count from 0\. Unless a line says otherwise, (.*)\.")
 OUTSIDE = re.compile(r"# (.*) (?:is|are) 0 where an index is out of range\.")
 WEIGHT = re.compile(r"(W\d+) \[(.*?)\]")
@@ -168,8 +167,8 @@ def split_indices(text: str) -> list[str]:
 
 
 class Parser:
-    """sum = product {(+|-) product}, product = factor {(·|/|mod) factor}; a Σ takes the rest of its
-    product.  `exact`: an index, all of whole numbers and their quotients.
+    """sum = product {(+|-) product}, product = factor {(·|/|mod) factor}; a Σ takes the rest of
+    its product.  `exact`: an index, all of whole numbers and their quotients.
     """
 
     def __init__(
@@ -282,7 +281,11 @@ class Parser:
         for name in names:
             size = len(self.scope.pop(name).data)
             if name not in value.variables:
-                value = value if function is np.max else applied(lambda a: a * size, value)
+                value = (
+                    value
+                    if function is np.max
+                    else applied(np.multiply, value, Value((), np.array(size)))
+                )
                 continue
             axis = value.variables.index(name)
             left = value.variables[:axis] + value.variables[axis + 1 :]

@@ -11,15 +11,16 @@ import pytest
 
 pytest.importorskip("torch")
 
-import canvas  # noqa: E402
-from canvas import _core  # noqa: E402
-from formula_text import Formula  # noqa: E402
-from test_torch_equals_interpreter import (  # noqa: E402
+from formula_text import Formula
+from test_torch_equals_interpreter import (
     STRIDE_BINDINGS,
     STRIDES,
     TEXTS,
     bind,
 )
+
+import canvas
+from canvas import _core
 
 # name: sizes, then the nodes after `a = input`: moved data whose zeros are not those of the input
 MOVES = {
@@ -45,8 +46,8 @@ MOVES = {
         for i in range(18)
     )
     + "out d17",
-    "groups_of_groups": "G=2 | b = group a by=G; c = group b none; d = group c by=4; e = fc d to=C;"
-    " out e",
+    "groups_of_groups": "G=2 | b = group a by=G; c = group b none; d = group c by=4;"
+    " e = fc d to=C; out e",
     "names": "x0=2 | x = fc a to=x0; y = relu x; W0 = sqr y; h = tanh W0; h_ = abs h; k = neg h_;"
     " n = norm k over=C; n_mean = fc n to=C; max = sub n_mean a; out max",
     "softmax_of_one": "- | b = fc a to=1; c = softmax b over=C; d = norm c over=C;"
@@ -110,6 +111,16 @@ def test_equals_interpreter(name: str) -> None:
 def test_moved_data(name: str) -> None:
     formula = compare(moved(name, "C=8,H=5,W=6"))
     assert formula.read_outside == set(formula.padded)
+
+
+def test_images_of_one_pixel() -> None:
+    for name in ("coord_conv", "convolution", "softmax_image", "shifts", "mixer"):
+        compare(canvas.KernelPack(_core.bind(*one_pixel(name))))
+
+
+def one_pixel(name: str) -> tuple[str, str]:
+    text, sizes = TEXTS[name]
+    return text, f"C=8,H=1,W=1,{sizes}".strip(",")
 
 
 @pytest.mark.parametrize("name", STRIDES)
