@@ -1,5 +1,5 @@
-/* canvas show: print a kernel or pack as canonical text, picture, graph, PyTorch code or TVM's tensor
- * expressions. */
+/* canvas show: print a kernel or pack as canonical text, picture, graph, formula, PyTorch code or
+ * TVM's tensor expressions. */
 #include <stdio.h>
 #include <string.h>
 
@@ -23,6 +23,17 @@ static int show_torch(struct arguments *a, canvas_pack *pack) {
     report_kernel(a, canvas_pack_kernel(pack), status);
   canvas_pack_free(made);
   return status == CANVAS_OK ? EXIT_OK : EXIT_BAD;
+}
+
+/* Sizes stay symbols: bind lines and --at only add what the layers do around the kernel. */
+static int show_formula(struct arguments *a, canvas_pack *pack, bool latex) {
+  canvas_pack *made = NULL;
+  const canvas_pack *shown = pack;
+  if (option_given(a, "--at")) shown = pack_sized(a, pack, &made);
+  if (!shown) return EXIT_BAD;
+  put_text(canvas_pack_formula(shown, latex));
+  canvas_pack_free(made);
+  return EXIT_OK;
 }
 
 /* Text keeps the bind lines of a pack; --at adds one to a bare kernel. */
@@ -60,6 +71,8 @@ static int show_one(struct arguments *a, canvas_pack *pack, void *data) {
   if (s->shown++) putchar('\n');
   if (!strcmp(s->as, "torch")) return show_torch(a, pack);
   if (!strcmp(s->as, "text")) return show_text(a, pack);
+  if (!strcmp(s->as, "formula")) return show_formula(a, pack, false);
+  if (!strcmp(s->as, "latex")) return show_formula(a, pack, true);
   for (int i = 0; i < canvas_pack_kernels(pack); i++) {
     canvas_pack *part = canvas_pack_part(pack, i);
     if (i) putchar('\n');
@@ -98,12 +111,19 @@ static int show(struct arguments *a, canvas_pack *pack, void *data) {
   return answer;
 }
 
+static bool is_form(const char *as) {
+  static const char *const forms[] = {"text", "svg", "dot", "formula", "latex", "torch", "tvm"};
+  for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+    if (!strcmp(forms[i], as)) return true;
+  return false;
+}
+
 static int run(struct arguments *a) {
   struct show s = {.as = option_text(a, "--as", option_given(a, "--svg") ? "svg" : "text")};
   bool tvm = !strcmp(s.as, "tvm");
-  if (strcmp(s.as, "text") && strcmp(s.as, "dot") && strcmp(s.as, "svg") && strcmp(s.as, "torch") &&
-      !tvm)
-    return report_error("--as takes text, svg, dot, torch or tvm, not '%.60s'", s.as);
+  if (!is_form(s.as))
+    return report_error("--as takes text, svg, dot, formula, latex, torch or tvm, not '%.60s'",
+                        s.as);
   if (option_given(a, "--svg") && option_given(a, "--as"))
     return report_error("--svg means --as svg, give only one of them");
   if (!tvm && (option_given(a, "--target") || option_given(a, "-N")))
@@ -122,15 +142,16 @@ const struct command command_show = {
     .operands = "FILE",
     .least = 1,
     .most = 1,
-    .summary = "print kernels and packs as text, picture or code",
+    .summary = "print kernels and packs as text, picture, formula or code",
     .details =
         "PyTorch code and TVM's tensor expressions need sizes: the bind lines of a pack, or\n"
         "--at. With --as tvm FILE may also hold a program or a network.\n",
     .example = "canvas sample --targets \"64,56,56\" | canvas show - --svg",
     .options =
-        {{"--as", "text|svg|dot|torch|tvm",
-          "canonical text (default), SVG picture, Graphviz graph, torch.nn.Module, or Python in "
-          "TVM's tensor expressions"},
+        {{"--as", "text|svg|dot|formula|latex|torch|tvm",
+          "canonical text (default), SVG picture, Graphviz graph, sums over indices as text or "
+          "LaTeX, "
+          "torch.nn.Module, or Python in TVM's tensor expressions"},
          {"--svg", NULL, "the same as --as svg"},
          {"--at", "SIZES",
           "sizes of a kernel without bind lines, such as C=64,H=56,W=56,G=4,x0=64"},

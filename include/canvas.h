@@ -292,6 +292,9 @@ canvas_hash canvas_pack_hash(const canvas_pack *pack);
  * known). */
 canvas_status canvas_pack_compare(canvas_context *ctx, const canvas_pack *a, const canvas_pack *b,
                                   char **out);
+/* Each kernel as sums over indices, its sizes symbolic: text, or LaTeX with an align* environment for each
+ * kernel. */
+char *canvas_pack_formula(const canvas_pack *pack, bool latex);
 /* SVG picture of each different kernel with its targets, one below the other, and the names of kept
  * targets; its <desc> holds the pack's text. For one kernel without kept targets the picture is that
  * of canvas_kernel_svg. */

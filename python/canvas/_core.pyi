@@ -135,6 +135,12 @@ def tvm_code(program: str, name: str = "") -> str:
     depend on data or on other axes.
     """
 
+def formula(pack: str, latex: bool = False) -> str:
+    """The kernels of a pack as sums over indices.
+
+    Sizes are symbols.  `latex`: LaTeX with an align* environment for each kernel.
+    """
+
 def dot(kernel: str, /) -> str:
     """A picture of a kernel in Graphviz's language."""
 

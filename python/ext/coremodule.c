@@ -654,6 +654,31 @@ static PyObject *core_torch_code(PyObject *module, PyObject *args, PyObject *key
   Py_END_ALLOW_THREADS return finish(module, status, ctx, out);
 }
 
+static canvas_status formula(canvas_context *ctx, struct text in, bool latex, char **out) {
+  canvas_pack *pack;
+  canvas_status status = canvas_pack_parse(ctx, in.bytes, in.length, &pack);
+  if (status != CANVAS_OK) return status;
+  *out = canvas_pack_formula(pack, latex);
+  canvas_pack_free(pack);
+  return CANVAS_OK;
+}
+
+static PyObject *core_formula(PyObject *module, PyObject *args, PyObject *keywords) {
+  static char *names[] = {"pack", "latex", NULL};
+  PyObject *pack;
+  struct text in;
+  int latex = 0;
+  char *out = NULL;
+  canvas_status status;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "U|p", names, &pack, &latex) ||
+      !get_text(module, pack, &in))
+    return NULL;
+  canvas_context *ctx = canvas_context_new();
+  if (!ctx) return PyErr_NoMemory(), NULL;
+  Py_BEGIN_ALLOW_THREADS status = formula(ctx, in, latex, &out);
+  Py_END_ALLOW_THREADS return finish(module, status, ctx, out);
+}
+
 static canvas_status tvm(canvas_context *ctx, struct text in, const char *name, char **out) {
   canvas_program *program;
   canvas_status status = canvas_program_parse(ctx, in.bytes, in.length, &program);

@@ -46,6 +46,8 @@
     "The source of a self-contained torch.nn.Module.")                                             \
   X(tvm_code, core_tvm_code, WITH_KEYWORDS, "($module, program, name='')",                         \
     "Python that defines a program in TVM's tensor expressions.")                                  \
+  X(formula, core_formula, WITH_KEYWORDS, "($module, pack, latex=False)",                          \
+    "The kernels of a pack as sums over indices.")                                                 \
   X(dot, core_dot, METH_O, "($module, kernel, /)",                                                 \
     "A picture of a kernel in Graphviz's language.")                                               \
   X(svg, core_svg, METH_O, "($module, pack, /)", "A picture of the kernels of a pack as SVG.")     \

@@ -53,6 +53,13 @@ API_STATUS(canvas_pack_compare,
   return CANVAS_OK;
 }
 
+API_VALUE(char *, canvas_pack_formula, (const canvas_pack *pack, bool latex), (pack, latex), NULL) {
+  if (!pack) return NULL;
+  struct buf out = {0};
+  spell_formula(pack_of(pack), latex, &out);
+  return buf_take(&out);
+}
+
 API_VALUE(char *, canvas_pack_svg, (const canvas_pack *pack), (pack), NULL) {
   if (!pack) return NULL;
   struct buf out = {0};

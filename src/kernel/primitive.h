@@ -13,6 +13,8 @@ struct kernel;
 struct node;
 struct lowering; /* primitive/lowering.h: kernel -> program */
 struct spelling; /* primitive/spelling.h: kernel -> PyTorch */
+struct formula;  /* primitive/formula.h: kernel -> formula */
+struct spot;
 
 /* Facts of a primitive. */
 enum {
@@ -217,6 +219,11 @@ struct family {
   void (*lower)(struct lowering *l, int node);
   /* Writes one or more lines of `forward`. */
   void (*torch)(struct spelling *s, int node);
+  /* Writes one or more lines of the formula. */
+  void (*formula)(struct formula *f, int node);
+  /* For rows that move data, in place of `formula`: the element of the input that an element of the
+   * result is. False: zeros outside of the result are not zeros outside of the input. */
+  bool (*reads)(struct formula *f, int node, const struct spot *at, struct spot *from);
 };
 #define X(id, word, mode, fam, ...) extern const struct family family_##fam;
 PRIMITIVES(X)

@@ -6,6 +6,7 @@
  * l does not divide r because of a variable of the left side, the variable may become any divisor
  * of what the ratio leaves for it.
  */
+#include "primitive/formula.h"
 #include "primitive/lowering.h"
 #include "primitive/spelling.h"
 
@@ -139,6 +140,32 @@ static void torch(struct spelling *s, int node) {
                 spell(s, n->op, a, b), spelling_shape(s, right));
 }
 
+static const char *formula_of(struct formula *f, enum primitive op, const char *a, const char *b) {
+  switch (op) {
+    case PRIMITIVE_ADD: return formula_text(f, "%s + %s", a, b);
+    case PRIMITIVE_SUB: return formula_text(f, "%s - %s", a, b);
+    case PRIMITIVE_MUL: return formula_text(f, "%s·%s", a, b);
+    case PRIMITIVE_MIN: return formula_text(f, "min(%s, %s)", a, b);
+    default: return formula_text(f, "max(%s, %s)", a, b);
+  }
+}
+
+static void formula(struct formula *f, int node) {
+  const struct node *n = &f->k->nodes[node];
+  const struct shape *left = node_input(f->k, n, 0), *right = &n->shape;
+  struct match m = shape_match(left, right);
+  struct spot at, from;
+  formula_element(f, right, &at);
+  from = at;
+  int left_middle = left->count - m.prefix - m.suffix;
+  int right_middle = right->count - m.prefix - m.suffix;
+  for (int i = 0; i < m.suffix; i++) from.axis[left->count - 1 - i] = at.axis[right->count - 1 - i];
+  const struct index *q = formula_flatten(f, right, &at, m.prefix, right_middle);
+  formula_unflatten(f, left, index_mod(&f->arena, q, &m.left), m.prefix, left_middle, &from);
+  const char *a = formula_read(f, n->in[0], &from), *b = formula_read(f, n->in[1], &at);
+  formula_line(f, node, &at, formula_of(f, n->op, a, b));
+}
+
 const struct family family_broadcast = {.name = "broadcast",
                                         .binary = true,
                                         .shape = shape,
@@ -146,4 +173,5 @@ const struct family family_broadcast = {.name = "broadcast",
                                         .choices = choices,
                                         .work = work,
                                         .lower = lower,
-                                        .torch = torch};
+                                        .torch = torch,
+                                        .formula = formula};

@@ -1,6 +1,9 @@
 /* coords: where a pixel of an image stands, a constant: [1, H, W] from -1 to 1. An fc of it beside one
  * of the input is a convolution with coordinates (CoordConv). Of its input only the size counts.
  */
+#include <string.h>
+
+#include "primitive/formula.h"
 #include "primitive/lowering.h"
 #include "primitive/spelling.h"
 
@@ -51,5 +54,24 @@ static void torch(struct spelling *s, int node) {
                 places, x, size, h ? "1, 1, -1, 1" : "1, 1, 1, -1", spelling_shape(s, &n->shape));
 }
 
-const struct family family_coords = {
-    .name = "coordinates", .shape = shape, .choices = choices, .lower = lower, .torch = torch};
+/* (2·h - (H - 1)) / max(H - 1, 1) */
+static void formula(struct formula *f, int node) {
+  const struct node *n = &f->k->nodes[node];
+  struct spot at;
+  formula_element(f, &n->shape, &at);
+  int axis = n->attrs.over >> ROLE_H & 1 ? 1 : 2;
+  const struct dim *d = &n->shape.axis[axis].dim;
+  struct spot only = {.axis = {at.axis[axis]}};
+  const char *size = formula_dim(f, d, false), *place = formula_place(f, "", &only, 1);
+  int length = (int)strlen(place) - 2; /* in brackets */
+  formula_line(
+      f, node, &at,
+      formula_text(f, "(2·%.*s - (%s - 1))/max(%s - 1, 1)", length, place + 1, size, size));
+}
+
+const struct family family_coords = {.name = "coordinates",
+                                     .shape = shape,
+                                     .choices = choices,
+                                     .lower = lower,
+                                     .torch = torch,
+                                     .formula = formula};

@@ -8,6 +8,7 @@
  * With over= it contracts just these axes (the published code's Mix): `to` takes the place and the
  * role of the first, and all other axes stay and share the weight [to, over..].
  */
+#include "primitive/formula.h"
 #include "primitive/lowering.h"
 #include "primitive/spelling.h"
 
@@ -184,6 +185,46 @@ static void torch(struct spelling *s, int node) {
   spelling_normalise(s, node);
 }
 
+/* With groups the outputs are those of each group, one after the other: two variables make the index. */
+static const struct index *formula_outputs(struct formula *f, const struct node *n,
+                                           const struct shape *a, struct spot *at) {
+  struct dim g = groups(a), each = dim_div(n->attrs.dim, g);
+  struct shape split = n->shape;
+  if (n->attrs.over || dim_is_one(&g) || dim_is_one(&each)) {
+    formula_element(f, &n->shape, at);
+    return at->axis[0];
+  }
+  split.axis[0].dim = each;
+  shape_insert(&split, ROLE_GROUP, g);
+  struct spot apart;
+  formula_element(f, &split, &apart);
+  *at = (struct spot){.axis = {formula_flatten(f, &split, &apart, 0, 2)}};
+  for (int i = 2; i < split.count; i++) at->axis[i - 1] = apart.axis[i];
+  return apart.axis[0];
+}
+
+static void formula(struct formula *f, int node) {
+  const struct node *n = &f->k->nodes[node];
+  const struct shape *a = node_input(f->k, n, 0);
+  struct spot at, from = {0}, index = {0};
+  const char *ranges = "";
+  const struct index *group = formula_outputs(f, n, a, &at);
+  int count = 1;
+  index.axis[0] = at.axis[shape_find(&n->shape, made(n))];
+  for (int i = 0; i < a->count; i++) {
+    enum role role = a->axis[i].role;
+    if (contracted(n) >> role & 1)
+      index.axis[count++] = from.axis[i] = formula_bound(f, role, &a->axis[i].dim, &ranges);
+    else
+      from.axis[i] =
+          role == ROLE_GROUP && !n->attrs.over ? group : at.axis[shape_find(&n->shape, role)];
+  }
+  const char *w = formula_weight(f, node, &index, count);
+  formula_line(f, node, &at,
+               formula_text(f, "%s%s·%s", formula_over(f, "Σ", ranges), w,
+                            formula_read(f, n->in[0], &from)));
+}
+
 const struct family family_fc = {.name = "fully connected",
                                  .shape = shape,
                                  .conditions = conditions,
@@ -192,4 +233,5 @@ const struct family family_fc = {.name = "fully connected",
                                  .weight = weight,
                                  .work = work,
                                  .lower = lower,
-                                 .torch = torch};
+                                 .torch = torch,
+                                 .formula = formula};

@@ -1,6 +1,7 @@
 /* fold: mean or maximum along one axis, both window axes or both spatial axes, which go (paper
  * Table 1, where it is average or max pooling at any dim).
  */
+#include "primitive/formula.h"
 #include "primitive/lowering.h"
 #include "primitive/spelling.h"
 
@@ -70,9 +71,26 @@ static void torch(struct spelling *s, int node) {
                 n->op == PRIMITIVE_FOLD_MAX ? "amax" : "mean", dims);
 }
 
+static void formula(struct formula *f, int node) {
+  const struct node *n = &f->k->nodes[node];
+  const struct shape *a = node_input(f->k, n, 0);
+  bool max = n->op == PRIMITIVE_FOLD_MAX;
+  struct spot at, from = {0};
+  const char *ranges = "";
+  formula_element(f, &n->shape, &at);
+  for (int i = 0, kept = 0; i < a->count; i++)
+    from.axis[i] = n->attrs.over >> a->axis[i].role & 1
+                       ? formula_bound(f, a->axis[i].role, &a->axis[i].dim, &ranges)
+                       : at.axis[kept++];
+  const char *over =
+      max ? formula_over(f, "max", ranges) : formula_mean(f, a, n->attrs.over, ranges);
+  formula_line(f, node, &at, formula_text(f, "%s%s", over, formula_read(f, n->in[0], &from)));
+}
+
 const struct family family_fold = {.name = "fold",
                                    .shape = shape,
                                    .choices = choices,
                                    .work = work,
                                    .lower = lower,
-                                   .torch = torch};
+                                   .torch = torch,
+                                   .formula = formula};

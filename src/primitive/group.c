@@ -3,6 +3,7 @@
  *   by=F   [X, rest] -> [F, X/F, rest]        each   [X, rest] -> [group=X, rest]
  *   none   [G, X, rest] -> [G*X, rest]        takes the group axis away
  */
+#include "primitive/formula.h"
 #include "primitive/lowering.h"
 #include "primitive/spelling.h"
 
@@ -77,8 +78,22 @@ static void torch(struct spelling *s, int node) {
   spelling_line(s, "%s = %s", s->name[node], spelling_reshaped(s, n->in[0], &n->shape));
 }
 
+static bool reads(struct formula *f, int node, const struct spot *at, struct spot *from) {
+  const struct node *n = &f->k->nodes[node];
+  const struct shape *a = node_input(f->k, n, 0);
+  int rest = a->count - n->shape.count; /* -1, 0 or 1 axis more; the last ones stay */
+  int changed = n->op == PRIMITIVE_GROUP_BY ? 2 : rest > 0 ? 1 : 0;
+  if (at->outside & ((1u << changed) - 1)) return false;
+  for (int i = changed; i < n->shape.count; i++) from->axis[i + rest] = at->axis[i];
+  from->outside = rest < 0 ? at->outside >> -rest : at->outside << rest;
+  if (n->op == PRIMITIVE_GROUP_BY) from->axis[0] = formula_flatten(f, &n->shape, at, 0, 2);
+  if (n->op == PRIMITIVE_GROUP_NONE && changed) formula_unflatten(f, a, at->axis[0], 0, 2, from);
+  return true;
+}
+
 const struct family family_group = {.name = "group",
                                     .shape = shape,
                                     .choices = choices,
                                     .lower = lower,
-                                    .torch = torch};
+                                    .torch = torch,
+                                    .reads = reads};

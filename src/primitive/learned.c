@@ -1,6 +1,7 @@
 /* learned factors and offsets: one number for each place along the axes of `over`, the same for all
  * others (the published code's Scale; a bias over H,W is a learned position).
  */
+#include "primitive/formula.h"
 #include "primitive/lowering.h"
 #include "primitive/spelling.h"
 
@@ -77,6 +78,19 @@ static enum kernel_space space(const struct candidate *c) {
   return c->attrs.over & ROLES_SPATIAL ? SPACE_WIDE : SPACE_PUBLISHED;
 }
 
+static void formula(struct formula *f, int node) {
+  const struct node *n = &f->k->nodes[node];
+  struct spot at, index = {0};
+  int count = 0;
+  formula_element(f, &n->shape, &at);
+  for (int i = 0; i < n->shape.count; i++)
+    if (n->attrs.over >> n->shape.axis[i].role & 1) index.axis[count++] = at.axis[i];
+  const char *w = formula_weight(f, node, &index, count), *a = formula_read(f, n->in[0], &at);
+  formula_line(
+      f, node, &at,
+      n->op == PRIMITIVE_SCALE ? formula_text(f, "%s·%s", w, a) : formula_text(f, "%s + %s", a, w));
+}
+
 const struct family family_learned = {.name = "learned",
                                       .shape = shape,
                                       .choices = choices,
@@ -84,4 +98,5 @@ const struct family family_learned = {.name = "learned",
                                       .weight = weight,
                                       .work = work,
                                       .lower = lower,
-                                      .torch = torch};
+                                      .torch = torch,
+                                      .formula = formula};

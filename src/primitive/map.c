@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "primitive/formula.h"
 #include "primitive/lowering.h"
 #include "primitive/spelling.h"
 
@@ -47,23 +48,24 @@ static int sqr(struct program *p, int a) {
   return px_mul(p, a, a);
 }
 
-/* One line per function; the PyTorch spelling has %s for the input. */
+/* One line per function; the PyTorch spelling has %s for the input, the formula %. */
 static const struct function {
   enum primitive op;
   int operations;
   int (*value)(struct program *p, int a);
-  const char *torch;
+  const char *torch, *formula;
 } functions[] = {
-    {PRIMITIVE_RELU, 1, relu, "F.relu(%s)"},
-    {PRIMITIVE_GELU, 4, gelu, "F.gelu(%s)"},
-    {PRIMITIVE_SIGMOID, 3, sigmoid, "torch.sigmoid(%s)"},
-    {PRIMITIVE_TANH, 5, tanh_, "torch.tanh(%s)"},
-    {PRIMITIVE_ABS, 1, abs_, "torch.abs(%s)"},
-    {PRIMITIVE_NEG, 1, px_neg, "-%s"},
-    {PRIMITIVE_EXP, 1, exp_, "torch.exp(torch.clamp(%s, max=4.0))"},
-    {PRIMITIVE_SIN, 1, sin_, "torch.sin(%s * 1.5707963267948966)"},
-    {PRIMITIVE_SQRT, 1, sqrt_, "torch.sqrt(torch.abs(%s) + 0.0001) - 0.01"},
-    {PRIMITIVE_SQR, 1, sqr, "torch.square(%s)"},
+    {PRIMITIVE_RELU, 1, relu, "F.relu(%s)", "max(%, 0)"},
+    {PRIMITIVE_GELU, 4, gelu, "F.gelu(%s)", "1/2·%·(1 + erf(%/√(2)))"},
+    {PRIMITIVE_SIGMOID, 3, sigmoid, "torch.sigmoid(%s)", "1/(1 + exp(-%))"},
+    {PRIMITIVE_TANH, 5, tanh_, "torch.tanh(%s)", "tanh(%)"},
+    {PRIMITIVE_ABS, 1, abs_, "torch.abs(%s)", "|%|"},
+    {PRIMITIVE_NEG, 1, px_neg, "-%s", "-%"},
+    {PRIMITIVE_EXP, 1, exp_, "torch.exp(torch.clamp(%s, max=4.0))", "exp(min(%, 4))"},
+    {PRIMITIVE_SIN, 1, sin_, "torch.sin(%s * 1.5707963267948966)", "sin(π/2·%)"},
+    {PRIMITIVE_SQRT, 1, sqrt_, "torch.sqrt(torch.abs(%s) + 0.0001) - 0.01",
+     "√(|%| + 1/10000) - 1/100"},
+    {PRIMITIVE_SQR, 1, sqr, "torch.square(%s)", "%²"},
 };
 enum { FUNCTIONS = sizeof functions / sizeof *functions };
 
@@ -113,9 +115,22 @@ static void torch(struct spelling *s, int node) {
   spelling_line(s, "%s = %.*s%s%s", s->name[node], (int)(at - text), text, a, at + 2);
 }
 
+/* The element that it reads stands for each % of the text. */
+static void formula(struct formula *f, int node) {
+  const struct node *n = &f->k->nodes[node];
+  struct spot at;
+  formula_element(f, &n->shape, &at);
+  const char *a = formula_read(f, n->in[0], &at), *value = "";
+  const char *text = function_of(n->op)->formula, *next;
+  for (; (next = strchr(text, '%')); text = next + 1)
+    value = formula_text(f, "%s%.*s%s", value, (int)(next - text), text, a);
+  formula_line(f, node, &at, formula_text(f, "%s%s", value, text));
+}
+
 const struct family family_map = {.name = "element-wise",
                                   .shape = shape,
                                   .choices = choices,
                                   .work = work,
                                   .lower = lower,
-                                  .torch = torch};
+                                  .torch = torch,
+                                  .formula = formula};

@@ -11,6 +11,7 @@
  */
 #include <string.h>
 
+#include "primitive/formula.h"
 #include "primitive/lowering.h"
 #include "primitive/spelling.h"
 
@@ -243,10 +244,32 @@ static void torch(struct spelling *s, int node) {
                 letters(s, own, n->shape.count), s->name[n->in[0]], s->name[n->in[1]], by);
 }
 
+static void formula(struct formula *f, int node) {
+  const struct node *n = &f->k->nodes[node];
+  const struct shape *a = node_input(f->k, n, 0), *b = node_input(f->k, n, 1);
+  struct product p = product_of(f->k, n);
+  struct spot at, from_a = {0}, from_b = {0};
+  const struct index *sums[AXES_MAX];
+  const char *ranges = "", *by = "";
+  formula_element(f, &n->shape, &at);
+  for (int i = 0; i < a->count; i++) {
+    if (p.a[i] < 0) sums[~p.a[i]] = formula_bound(f, a->axis[i].role, &a->axis[i].dim, &ranges);
+    from_a.axis[i] = p.a[i] < 0 ? sums[~p.a[i]] : at.axis[p.a[i]];
+  }
+  for (int i = 0; i < b->count; i++) from_b.axis[i] = p.b[i] < 0 ? sums[~p.b[i]] : at.axis[p.b[i]];
+  if (n->op == PRIMITIVE_MATMUL_SCALED && *ranges)
+    by = formula_text(f, "1/√(%s)·", formula_elements(f, a, n->attrs.over, false));
+  formula_line(
+      f, node, &at,
+      formula_text(f, "%s%s%s·%s", by, formula_over(f, "Σ", ranges),
+                   formula_read(f, n->in[0], &from_a), formula_read(f, n->in[1], &from_b)));
+}
+
 const struct family family_matmul = {.name = "matrix product",
                                      .binary = true,
                                      .shape = shape,
                                      .choices = choices,
                                      .work = work,
                                      .lower = lower,
-                                     .torch = torch};
+                                     .torch = torch,
+                                     .formula = formula};

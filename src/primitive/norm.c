@@ -1,6 +1,7 @@
 /* norm: layer norm and RMS norm along any axes, without weights: scale and bias are primitives of their
  * own.
  */
+#include "primitive/formula.h"
 #include "primitive/lowering.h"
 #include "primitive/spelling.h"
 
@@ -90,9 +91,47 @@ static void torch(struct spelling *s, int node) {
                 s->name[node], a, a, dims, epsilon);
 }
 
+/* b_mean[h, w] = 1/C·Σ(c < C) a[c, h, w], then the line of the node. */
+static const char *mean_line(struct formula *f, int node) {
+  const struct node *n = &f->k->nodes[node];
+  struct shape kept = n->shape;
+  struct spot at, from = {0};
+  const char *ranges = "", *name = formula_name(f, formula_text(f, "%s_mean", n->name));
+  shape_remove(&kept, n->attrs.over);
+  formula_element(f, &kept, &at);
+  for (int i = 0, next = 0; i < n->shape.count; i++)
+    from.axis[i] = n->attrs.over >> n->shape.axis[i].role & 1
+                       ? formula_bound(f, n->shape.axis[i].role, &n->shape.axis[i].dim, &ranges)
+                       : at.axis[next++];
+  formula_line_of(f, formula_place(f, name, &at, kept.count),
+                  formula_text(f, "%s%s", formula_mean(f, &n->shape, n->attrs.over, ranges),
+                               formula_read(f, n->in[0], &from)));
+  return name;
+}
+
+static void formula(struct formula *f, int node) {
+  const struct node *n = &f->k->nodes[node];
+  const char *mean = n->op == PRIMITIVE_NORM ? mean_line(f, node) : NULL, *ranges = "";
+  struct spot at, all, kept = {0};
+  int rank = 0;
+  formula_element(f, &n->shape, &at);
+  formula_bound_axes(f, &n->shape, n->attrs.over, &at, &all, &ranges);
+  for (int i = 0; i < n->shape.count; i++)
+    if (!(n->attrs.over >> n->shape.axis[i].role & 1)) kept.axis[rank++] = at.axis[i];
+  const char *a = formula_read(f, n->in[0], &at), *each = formula_read(f, n->in[0], &all);
+  if (mean) {
+    mean = formula_place(f, mean, &kept, rank);
+    a = formula_text(f, "(%s - %s)", a, mean);
+    each = formula_text(f, "(%s - %s)", each, mean);
+  }
+  const char *over = formula_mean(f, &n->shape, n->attrs.over, ranges);
+  formula_line(f, node, &at, formula_text(f, "%s/√(%s%s² + 1/100000)", a, over, each));
+}
+
 const struct family family_norm = {.name = "norm",
                                    .shape = shape,
                                    .choices = choices,
                                    .work = work,
                                    .lower = lower,
-                                   .torch = torch};
+                                   .torch = torch,
+                                   .formula = formula};

@@ -1,6 +1,7 @@
 /* output: any tensor that ends in H W and holds C channels before them, read as [C, H, W]; in a kernel
  * that uses S it ends in H/S W/S.
  */
+#include "primitive/formula.h"
 #include "primitive/lowering.h"
 #include "primitive/spelling.h"
 
@@ -41,5 +42,18 @@ static void torch(struct spelling *s, int node) {
   spelling_line(s, "return %s", spelling_reshaped(s, n->in[0], &n->shape));
 }
 
+/* y is what it reads, unless that has written the line of y. */
+static void formula(struct formula *f, int node) {
+  const struct node *n = &f->k->nodes[node];
+  const struct shape *a = node_input(f->k, n, 0);
+  struct spot at, to = {0};
+  if (f->last != node) return;
+  formula_element(f, a, &at);
+  to.axis[0] = formula_flatten(f, a, &at, 0, a->count - 2);
+  to.axis[1] = at.axis[a->count - 2];
+  to.axis[2] = at.axis[a->count - 1];
+  formula_line_of(f, formula_place(f, "y", &to, 3), formula_read(f, n->in[0], &at));
+}
+
 const struct family family_output = {
-    .name = "output", .shape = shape, .lower = lower, .torch = torch};
+    .name = "output", .shape = shape, .lower = lower, .torch = torch, .formula = formula};

@@ -1,4 +1,5 @@
 /* pick: one of N equal parts of the channels, which stand side by side. */
+#include "primitive/formula.h"
 #include "primitive/lowering.h"
 #include "primitive/spelling.h"
 
@@ -51,5 +52,19 @@ static void torch(struct spelling *s, int node) {
                 n->attrs.dim.num, shape_find(&n->shape, ROLE_CHANNEL) + 1, n->attrs.amount);
 }
 
-const struct family family_pick = {
-    .name = "pick", .shape = shape, .choices = choices, .lower = lower, .torch = torch};
+static bool reads(struct formula *f, int node, const struct spot *at, struct spot *from) {
+  const struct node *n = &f->k->nodes[node];
+  int channel = shape_find(&n->shape, ROLE_CHANNEL);
+  const struct dim *part = &n->shape.axis[channel].dim;
+  const struct index *first = index_number(&f->arena, n->attrs.amount, part, &n->attrs.dim);
+  *from = *at;
+  from->axis[channel] = index_add(&f->arena, first, at->axis[channel]);
+  return !(at->outside >> channel & 1);
+}
+
+const struct family family_pick = {.name = "pick",
+                                   .shape = shape,
+                                   .choices = choices,
+                                   .lower = lower,
+                                   .torch = torch,
+                                   .reads = reads};

@@ -1,6 +1,7 @@
 /* resampling of the image: pool makes N x N pixels one, their mean, and repeat one N x N. N must divide
  * H and W where an image is pooled, which the solvers see to.
  */
+#include "primitive/formula.h"
 #include "primitive/lowering.h"
 #include "primitive/spelling.h"
 
@@ -88,9 +89,41 @@ static void torch(struct spelling *s, int node) {
   spelling_line(s, "%s = %s.reshape(%s).mean(dim=(%s))", s->name[node], text, axes, dims);
 }
 
+/* pool: o[.., h, ..] = 1/4·Σ(i < 2, j < 2) a[.., 2·h + i, ..] */
+static void formula(struct formula *f, int node) {
+  const struct node *n = &f->k->nodes[node];
+  const struct dim *by = &n->attrs.dim;
+  struct spot at, from;
+  const char *ranges = "";
+  int pixels = 1;
+  formula_element(f, &n->shape, &at);
+  from = at;
+  for (int i = 0; i < n->shape.count; i++) {
+    enum role role = n->shape.axis[i].role;
+    if (!(ROLES_SPATIAL >> role & 1)) continue;
+    const struct index *first = index_mul(&f->arena, at.axis[i], by);
+    from.axis[i] = index_add(&f->arena, first, formula_bound(f, role, by, &ranges));
+    pixels *= by->num;
+  }
+  formula_line(f, node, &at,
+               formula_text(f, "1/%d·%s%s", pixels, formula_over(f, "Σ", ranges),
+                            formula_read(f, n->in[0], &from)));
+}
+
+static bool reads(struct formula *f, int node, const struct spot *at, struct spot *from) {
+  const struct node *n = &f->k->nodes[node];
+  *from = *at;
+  for (int i = 0; i < n->shape.count; i++)
+    if (ROLES_SPATIAL >> n->shape.axis[i].role & 1)
+      from->axis[i] = index_div(&f->arena, at->axis[i], &n->attrs.dim);
+  return true;
+}
+
 const struct family family_resample = {.name = "resampling",
                                        .shape = shape,
                                        .choices = choices,
                                        .work = work,
                                        .lower = lower,
-                                       .torch = torch};
+                                       .torch = torch,
+                                       .formula = formula,
+                                       .reads = reads};

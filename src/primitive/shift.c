@@ -3,6 +3,7 @@
  * of the kernel's text, so that a kernel is a function of its pack and its weights. `each` moves group
  * g of n by g - n/2.
  */
+#include "primitive/formula.h"
 #include "primitive/lowering.h"
 #include "primitive/spelling.h"
 
@@ -146,9 +147,41 @@ static void torch(struct spelling *s, int node) {
                 spelling_dims(s, &n->shape, n->attrs.over));
 }
 
+static const struct index *formula_moved(struct formula *f, const struct node *n,
+                                         const struct spot *at, int axis) {
+  struct arena *a = &f->arena;
+  struct dim one = dim_one(), unknown = {.num = 0, .den = 1};
+  int by = n->attrs.amount, group = shape_find(&n->shape, ROLE_GROUP);
+  if (n->op == PRIMITIVE_SHIFT_EACH) {
+    const struct index *half = index_half(a, &n->shape.axis[group].dim);
+    return index_add(a, index_sub(a, at->axis[axis], at->axis[group]), half);
+  }
+  const struct index *pixels = index_number(a, by < 0 ? -by : by, &one, &unknown);
+  return by < 0 ? index_add(a, at->axis[axis], pixels) : index_sub(a, at->axis[axis], pixels);
+}
+
+static bool reads(struct formula *f, int node, const struct spot *at, struct spot *from) {
+  const struct node *n = &f->k->nodes[node];
+  *from = *at;
+  for (int i = 0; i < n->shape.count; i++) {
+    enum role role = n->shape.axis[i].role;
+    bool counts = n->op == PRIMITIVE_SHIFT_EACH && role == ROLE_GROUP;
+    if (!(n->attrs.over >> role & 1) && !counts) continue;
+    if (at->outside >> i & 1) return false;
+    if (counts) continue;
+    from->axis[i] = formula_moved(f, n, at, i);
+    if (n->attrs.zero_fill)
+      from->outside |= 1u << i;
+    else
+      from->axis[i] = index_mod(&f->arena, from->axis[i], &n->shape.axis[i].dim);
+  }
+  return true;
+}
+
 const struct family family_shift = {.name = "shift",
                                     .shape = shape,
                                     .choices = choices,
                                     .space = space,
                                     .lower = lower,
-                                    .torch = torch};
+                                    .torch = torch,
+                                    .reads = reads};

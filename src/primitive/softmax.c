@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "primitive/formula.h"
 #include "primitive/lowering.h"
 #include "primitive/spelling.h"
 
@@ -131,10 +132,25 @@ static void torch(struct spelling *s, int node) {
                   first + 1, first + count, first + 1, spelling_shape(s, &n->shape), times);
 }
 
+/* The maximum, which only keeps numbers small, has no place in it. */
+static void formula(struct formula *f, int node) {
+  const struct node *n = &f->k->nodes[node];
+  struct spot at, all;
+  const char *ranges = "", *scale = "";
+  formula_element(f, &n->shape, &at);
+  formula_bound_axes(f, &n->shape, n->attrs.over, &at, &all, &ranges);
+  if (!dim_is_one(&n->attrs.dim))
+    scale = formula_text(f, "%s·", formula_dim(f, &n->attrs.dim, false));
+  formula_line(f, node, &at,
+               formula_text(f, "%sexp(%s)/%sexp(%s)", scale, formula_read(f, n->in[0], &at),
+                            formula_over(f, "Σ", ranges), formula_read(f, n->in[0], &all)));
+}
+
 const struct family family_softmax = {.name = "softmax",
                                       .shape = shape,
                                       .conditions = conditions,
                                       .choices = choices,
                                       .work = work,
                                       .lower = lower,
-                                      .torch = torch};
+                                      .torch = torch,
+                                      .formula = formula};

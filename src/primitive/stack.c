@@ -1,6 +1,7 @@
 /* stack: two tensors of one shape behind each other, as the two groups of one: a concatenation of
  * channels once the output reads it.
  */
+#include "primitive/formula.h"
 #include "primitive/lowering.h"
 #include "primitive/spelling.h"
 
@@ -41,9 +42,24 @@ static void torch(struct spelling *s, int node) {
                 s->name[n->in[1]]);
 }
 
+/* A line for each half. */
+static void formula(struct formula *f, int node) {
+  const struct node *n = &f->k->nodes[node];
+  const struct shape *a = node_input(f->k, n, 0);
+  struct dim one = dim_one(), two = dim_number(2);
+  for (int half = 0; half < 2; half++) {
+    struct spot from, at = {0};
+    formula_element(f, a, &from);
+    at.axis[0] = index_number(&f->arena, half, &one, &two);
+    for (int i = 0; i < a->count; i++) at.axis[i + 1] = from.axis[i];
+    formula_line(f, node, &at, formula_read(f, n->in[half], &from));
+  }
+}
+
 const struct family family_stack = {.name = "stack",
                                     .binary = true,
                                     .shape = shape,
                                     .choices = choices,
                                     .lower = lower,
-                                    .torch = torch};
+                                    .torch = torch,
+                                    .formula = formula};

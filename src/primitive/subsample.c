@@ -1,6 +1,7 @@
 /* subsample: each S-th pixel along spatial axes, [H] -> [H/S]. It takes the target's stride on a path
  * without a window. Kernels are not drawn with it.
  */
+#include "primitive/formula.h"
 #include "primitive/lowering.h"
 #include "primitive/spelling.h"
 
@@ -43,5 +44,14 @@ static void torch(struct spelling *s, int node) {
   spelling_line(s, "%s = %s[...%s]", s->name[node], s->name[n->in[0]], slices);
 }
 
+static bool reads(struct formula *f, int node, const struct spot *at, struct spot *from) {
+  const struct node *n = &f->k->nodes[node];
+  *from = *at;
+  for (int i = 0; i < n->shape.count; i++)
+    if (n->attrs.over >> n->shape.axis[i].role & 1)
+      from->axis[i] = index_mul(&f->arena, at->axis[i], &n->attrs.dim);
+  return true;
+}
+
 const struct family family_subsample = {
-    .name = "subsample", .shape = shape, .lower = lower, .torch = torch};
+    .name = "subsample", .shape = shape, .lower = lower, .torch = torch, .reads = reads};

@@ -1,4 +1,5 @@
 /* swap: the group axis and the channel axis change places: the shuffle of channels between groups. */
+#include "primitive/formula.h"
 #include "primitive/lowering.h"
 #include "primitive/spelling.h"
 
@@ -38,5 +39,18 @@ static void torch(struct spelling *s, int node) {
   spelling_line(s, "%s = %s.transpose(1, 2)", s->name[node], s->name[n->in[0]]);
 }
 
-const struct family family_swap = {
-    .name = "swap", .shape = shape, .choices = choices, .lower = lower, .torch = torch};
+static bool reads(struct formula *f, int node, const struct spot *at, struct spot *from) {
+  (void)f, (void)node;
+  *from = *at;
+  from->axis[0] = at->axis[1];
+  from->axis[1] = at->axis[0];
+  from->outside = (at->outside & ~3u) | (at->outside & 1) << 1 | (at->outside >> 1 & 1);
+  return true;
+}
+
+const struct family family_swap = {.name = "swap",
+                                   .shape = shape,
+                                   .choices = choices,
+                                   .lower = lower,
+                                   .torch = torch,
+                                   .reads = reads};

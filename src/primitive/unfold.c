@@ -5,6 +5,7 @@
  * window has a constant size.
  */
 #include "base/saturating.h"
+#include "primitive/formula.h"
 #include "primitive/lowering.h"
 #include "primitive/spelling.h"
 
@@ -159,9 +160,32 @@ static void torch(struct spelling *s, int node) {
   }
 }
 
+/* Along other axes it passes on what is outside. */
+static bool reads(struct formula *f, int node, const struct spot *at, struct spot *from) {
+  const struct node *n = &f->k->nodes[node];
+  const struct shape *a = node_input(f->k, n, 0);
+  struct arena *arena = &f->arena;
+  for (int i = 0; i < a->count; i++) {
+    enum role role = a->axis[i].role;
+    int axis = shape_find(&n->shape, role), w = shape_find(&n->shape, window_role(role));
+    from->axis[i] = at->axis[axis];
+    from->outside |= (at->outside >> axis & 1) << i;
+    if (!(n->attrs.over >> role & 1)) continue;
+    if (at->outside >> axis & 1 || at->outside >> w & 1) return false;
+    struct dim apart = dim_number(int_max(n->attrs.dilation, 1)), k = n->shape.axis[w].dim;
+    const struct index *first = index_mul(arena, index_half(arena, &k), &apart);
+    const struct index *place = index_mul(arena, at->axis[axis], &n->attrs.dim);
+    place = index_add(arena, place, index_mul(arena, at->axis[w], &apart));
+    from->axis[i] = index_sub(arena, place, first);
+    if (!dim_is_one(&k)) from->outside |= 1u << i;
+  }
+  return true;
+}
+
 const struct family family_unfold = {.name = "unfold",
                                      .shape = shape,
                                      .choices = choices,
                                      .space = space,
                                      .lower = lower,
-                                     .torch = torch};
+                                     .torch = torch,
+                                     .reads = reads};

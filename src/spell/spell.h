@@ -26,6 +26,12 @@ canvas_status spell_torch(canvas_context *ctx, const struct pack *p, const struc
 canvas_status spell_tvm(canvas_context *ctx, const struct program *p, const char *name,
                         struct buf *out);
 
+/* Sums over indices as in a paper, a line for each node that computes; `latex`: comments and an align*
+ * environment for each kernel. */
+void spell_formula(const struct pack *p, bool latex, struct buf *out);
+/* Those of `head`, lines of comments, and of `lines`, what spell_formula writes as text. */
+void latex_of_formula(const char *head, const char *lines, struct buf *out);
+
 /* Graphviz: a box per node with its line of text and its shape. */
 void spell_dot(const struct kernel *k, struct buf *out);
 

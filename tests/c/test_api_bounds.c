@@ -154,6 +154,7 @@ static void packs(void **state) {
   NOTHING(canvas_pack_kept_target(NULL, 0));
   ZEROS(canvas_hash, canvas_pack_hash(NULL));
   NOTHING(canvas_pack_svg(NULL));
+  NOTHING(canvas_pack_formula(NULL, false));
   BAD(canvas_pack_compare(ctx, NULL, api.pack, OUT(char *)));
   BAD(canvas_pack_compare(ctx, api.pack, NULL, OUT(char *)));
   BAD(canvas_pack_compare(ctx, api.pack, api.pack, NULL));

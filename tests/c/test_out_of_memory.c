@@ -102,6 +102,7 @@ VALUE_CALL(kernel_dot, canvas_kernel_dot(api.kernel))
 VALUE_CALL(kernel_svg, canvas_kernel_svg(api.kernel))
 VALUE_CALL(pack_print, canvas_pack_print(api.pack))
 VALUE_CALL(pack_svg, canvas_pack_svg(api.pack))
+VALUE_CALL(pack_formula, canvas_pack_formula(api.pack, true))
 VALUE_CALL(program_print, canvas_program_print(api.program))
 VALUE_CALL(program_function, canvas_program_function(api.program))
 VALUE_CALL(network_print, canvas_network_print(api.network))
@@ -715,6 +716,7 @@ static const struct {
     CALL(pack_print),
     CALL(pack_hash),
     CALL(pack_svg),
+    CALL(pack_formula),
     CALL(pack_compare),
     CALL(pack_part),
     CALL(pack_cost),

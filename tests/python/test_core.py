@@ -332,6 +332,7 @@ def test_any_text_is_answered(text: str) -> None:
         _testing.simplify,
         _core.dot,
         _core.svg,
+        _core.formula,
         _core.cost,
         _testing.baseline,
         lambda text: _core.bind(CONV, text),

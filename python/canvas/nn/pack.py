@@ -218,6 +218,18 @@ class KernelPack:
         return "\n".join(functions)
 
     @property
+    def formula(self) -> str:
+        """The kernel as sums over indices, as in a paper, with symbols for its sizes; below, what
+        its layers do around it.
+        """
+        return _core.formula(self.text)
+
+    @property
+    def latex(self) -> str:
+        """The same in LaTeX: an align* environment for each kernel."""
+        return _core.formula(self.text, latex=True)
+
+    @property
     def graphviz(self) -> str:
         """A picture of the kernel in Graphviz's language."""
         return _core.dot(self.text)
