@@ -83,12 +83,11 @@ bool shape_elements(const struct shape *s, const struct sizes *sizes, int64_t *e
 static const struct {
   const char *name, *brief;
   enum size own; /* SIZES: none */
-} role_rows[ROLES] = {
-    {"group", "G", SIZE_G},    {"channel", "C", SIZES},     {"KC", "KC", SIZES},
-    {"KH", "KH", SIZE_KH},     {"KW", "KW", SIZE_KW},       {"H", "H", SIZE_H},
-    {"W", "W", SIZE_W},        {"group2", "G2", SIZE_G},    {"channel2", "C2", SIZE_C},
-    {"KC2", "KC2", SIZES},     {"KH2", "KH2", SIZE_KH},     {"KW2", "KW2", SIZE_KW},
-    {"H2", "H2", SIZE_H},      {"W2", "W2", SIZE_W}};
+} role_rows[ROLES] = {{"group", "G", SIZE_G}, {"channel", "C", SIZES},  {"KC", "KC", SIZES},
+                      {"KH", "KH", SIZE_KH},  {"KW", "KW", SIZE_KW},    {"H", "H", SIZE_H},
+                      {"W", "W", SIZE_W},     {"group2", "G2", SIZE_G}, {"channel2", "C2", SIZE_C},
+                      {"KC2", "KC2", SIZES},  {"KH2", "KH2", SIZE_KH},  {"KW2", "KW2", SIZE_KW},
+                      {"H2", "H2", SIZE_H},   {"W2", "W2", SIZE_W}};
 
 const char *role_name(enum role role) {
   return role_rows[role].name;
@@ -123,7 +122,7 @@ static enum role bare_role(const struct dim *d) {
   return ROLE_CHANNEL;
 }
 
-/* Whether a second axis has the size that its name says: H2. */
+/* Whether a second axis has the size that its name means: H2. */
 static bool is_own_second(enum role role, const struct dim *d) {
   if (role < ROLES_ONCE || role_rows[role].own == SIZES) return false;
   struct dim own = dim_size(role_rows[role].own);

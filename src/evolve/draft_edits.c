@@ -222,8 +222,9 @@ static bool new_attributes(struct draft *d, struct node *n) {
   int count = sampler_offers(d->families, f, d->images, d->k, n->in[0], n->in[1], found);
   if (!count) return false;
   const struct candidate *c = &found[below(d, count)];
-  if (c->op != n->op || c->x >= 0 || (c->attrs.over == n->attrs.over && c->attrs.amount == n->attrs.amount &&
-                         c->attrs.zero_fill == n->attrs.zero_fill))
+  if (c->op != n->op || c->x >= 0 ||
+      (c->attrs.over == n->attrs.over && c->attrs.amount == n->attrs.amount &&
+       c->attrs.zero_fill == n->attrs.zero_fill))
     return false;
   draft_take(n, &c->attrs);
   return true;

@@ -18,14 +18,14 @@ struct spot;
 
 /* Facts of a primitive. */
 enum {
-  FACT_LINEAR = 1,     /* linear in its input (a binary op: in each of its inputs) */
-  FACT_WEIGHTS = 2,    /* owns weights */
-  FACT_MOVES = 4,      /* only moves data: changes indices, no arithmetic */
-  FACT_COMMUTES = 8,   /* inputs of equal shape may be swapped */
-  FACT_SEES = 16,      /* reads neighbours along the axes of over= */
+  FACT_LINEAR = 1,      /* linear in its input (a binary op: in each of its inputs) */
+  FACT_WEIGHTS = 2,     /* owns weights */
+  FACT_MOVES = 4,       /* only moves data: changes indices, no arithmetic */
+  FACT_COMMUTES = 8,    /* inputs of equal shape may be swapped */
+  FACT_SEES = 16,       /* reads neighbours along the axes of over= */
   FACT_ACTIVATION = 32, /* commonly used between weights in networks */
   FACT_WHOLE = 128,     /* reads all of a spatial axis of over= for each number */
-  FACT_CONTRACTS = 64   /* its weight is a matrix that an axis of the result reads: random at first */
+  FACT_CONTRACTS = 64 /* its weight is a matrix that an axis of the result reads: random at first */
 };
 
 /* The spaces of kernels, each within the next: rows of a wider one are not drawn in a narrower. */
@@ -178,11 +178,11 @@ struct work {
 
 /* Attributes of a node, by enum value_kind. */
 struct attrs {
-  struct dim dim; /* DIM: a dimension */
-  unsigned over;  /* AXES: mask of roles */
-  int amount;     /* WINDOW: size, 0 for K; PIXELS: offset */
-  int dilation;   /* DISTANCE: 0 for 1 */
-  bool zero_fill; /* ZERO */
+  struct dim dim;      /* DIM: a dimension */
+  unsigned over;       /* AXES: mask of roles */
+  int amount;          /* WINDOW: size, 0 for K; PIXELS: offset */
+  int dilation;        /* DISTANCE: 0 for 1 */
+  bool zero_fill;      /* ZERO */
   unsigned with, each; /* AXES2, AXES3: masks of roles */
 };
 /* An application that may be drawn: a node without shape, and for a binary op a variable x that

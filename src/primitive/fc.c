@@ -29,7 +29,8 @@ static enum role made(const struct node *n) {
 static const char *shape(const struct kernel *k, const struct node *n, struct shape *out) {
   const struct shape *a = node_input(k, n, 0);
   if (n->attrs.over & ~shape_roles(a)) return "the input has not all axes of over=";
-  if (!n->attrs.over && !(shape_roles(a) & ROLES_CHANNEL)) return "the input has no channel, group or window axis";
+  if (!n->attrs.over && !(shape_roles(a) & ROLES_CHANNEL))
+    return "the input has no channel, group or window axis";
   if (!dim_is_whole(&n->attrs.dim)) return "to= is never whole";
   *out = *a;
   shape_remove(out, n->attrs.over ? n->attrs.over : (unsigned)ROLES_CHANNEL);
@@ -46,8 +47,8 @@ static int conditions(const struct kernel *k, const struct node *n, struct dim o
 
 /* Mixes along some axes: to as many as there were, or to a free number of channels. */
 static int mixes(const struct shape *a, int in, const struct dim *free, struct candidate *out) {
-  static const unsigned overs[] = {1 << ROLE_H, 1 << ROLE_W, ROLES_SPATIAL, 1 << ROLE_CHANNEL,
-                                   1 << ROLE_GROUP, ROLES_IMAGE_WINDOW};
+  static const unsigned overs[] = {1 << ROLE_H,       1 << ROLE_W,     ROLES_SPATIAL,
+                                   1 << ROLE_CHANNEL, 1 << ROLE_GROUP, ROLES_IMAGE_WINDOW};
   int count = 0;
   for (size_t i = 0; i < sizeof overs / sizeof *overs; i++) {
     struct candidate c = {.op = PRIMITIVE_FC, .in = {in, -1}, .x = -1};

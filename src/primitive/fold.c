@@ -14,8 +14,7 @@ static bool is_foldable(unsigned over) {
 static const char *shape(const struct kernel *k, const struct node *n, struct shape *out) {
   const struct shape *a = node_input(k, n, 0);
   unsigned over = n->attrs.over;
-  if (!is_foldable(over))
-    return "over= takes one axis, KH,KW or H,W";
+  if (!is_foldable(over)) return "over= takes one axis, KH,KW or H,W";
   if (over & ~shape_roles(a)) return "the input has not all axes of over=";
   *out = *a;
   shape_remove(out, over);

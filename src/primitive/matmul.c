@@ -64,8 +64,7 @@ static const char *result_of(const struct shape *a, const struct shape *b, const
                              struct shape *out, enum role of_b[AXES_MAX]) {
   *out = (struct shape){0};
   for (int i = 0; i < a->count; i++)
-    if (!(n->attrs.over >> a->axis[i].role & 1))
-      shape_insert(out, a->axis[i].role, a->axis[i].dim);
+    if (!(n->attrs.over >> a->axis[i].role & 1)) shape_insert(out, a->axis[i].role, a->axis[i].dim);
   for (int j = 0; j < b->count; j++) {
     enum role role = b->axis[j].role;
     of_b[j] = role;
@@ -102,13 +101,11 @@ static const char *match(const struct shape *a, const struct shape *b, const str
   for (int i = 0; !why && i < a->count; i++) {
     enum role role = a->axis[i].role;
     p->a[i] = shape_find(&p->result, role);
-    if (n->attrs.each >> role & 1 &&
-        !dim_equal(&a->axis[i].dim, &b->axis[shape_find(b, role)].dim))
+    if (n->attrs.each >> role & 1 && !dim_equal(&a->axis[i].dim, &b->axis[shape_find(b, role)].dim))
       why = "an axis of each= has different sizes in the inputs";
     if (!(n->attrs.over >> role & 1)) continue;
     int met = meeting(a, b, n->attrs.over, with_of(n), i);
-    if (!dim_equal(&a->axis[i].dim, &b->axis[met].dim))
-      why = "axes that meet have different sizes";
+    if (!dim_equal(&a->axis[i].dim, &b->axis[met].dim)) why = "axes that meet have different sizes";
     p->a[i] = p->b[met] = ~p->sums;
     p->summed[p->sums++] = a->axis[i].dim;
     p->size = dim_mul(p->size, a->axis[i].dim);
@@ -210,8 +207,8 @@ static void lower(struct lowering *l, int node) {
   for (int i = 0, made = 0; i < a->count; i++) {
     if (p.a[i] >= 0) continue;
     const char *names[] = {"s", "s_2", "s_3", "s_4", "s_5", "s_6", "s_7", "s_8"};
-    sums[~p.a[i]] = program_reduce(l->p, stage, REDUCE_SUM, names[made],
-                                   lowering_size(l, &p.summed[~p.a[i]]));
+    sums[~p.a[i]] =
+        program_reduce(l->p, stage, REDUCE_SUM, names[made], lowering_size(l, &p.summed[~p.a[i]]));
     made++;
   }
   for (int i = 0; i < a->count; i++) from_a.axis[i] = p.a[i] < 0 ? sums[~p.a[i]] : at.axis[p.a[i]];

@@ -17,8 +17,7 @@ static int choices(const struct kernel *k, int a, int b, struct candidate *out) 
   (void)b;
   unsigned both = 1 << ROLE_GROUP | 1 << ROLE_CHANNEL;
   if (both & ~shape_roles(&k->nodes[a].shape)) return 0;
-  out[0] =
-      (struct candidate){.op = PRIMITIVE_SWAP, .in = {a, -1}, .attrs.dim = dim_one(), .x = -1};
+  out[0] = (struct candidate){.op = PRIMITIVE_SWAP, .in = {a, -1}, .attrs.dim = dim_one(), .x = -1};
   return 1;
 }
 

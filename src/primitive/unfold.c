@@ -154,7 +154,8 @@ static void torch(struct spelling *s, int node) {
   for (enum role r = ROLE_CHANNEL; r <= ROLE_W; r++) {
     if (!(left >> r & 1)) continue;
     left &= ~(1u << r);
-    const char *to = left ? spelling_local(s, node, r == ROLE_H ? "rows" : "channels") : s->name[node];
+    const char *to =
+        left ? spelling_local(s, node, r == ROLE_H ? "rows" : "channels") : s->name[node];
     stack(s, n, r, &a, from, to);
     from = to;
   }

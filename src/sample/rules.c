@@ -108,7 +108,9 @@ static int fc_before(const struct kernel *k, int node) {
   for (int i = k->nodes[node].in[0];; i = k->nodes[i].in[0]) {
     const struct row *row = node_row(&k->nodes[i]);
     if (is_fc(&k->nodes[i])) return i;
-    if (row->facts & FACT_WEIGHTS || row->arity != 1 || !(row->facts & FACT_LINEAR) || row->facts & FACT_SEES) return -1;
+    if (row->facts & FACT_WEIGHTS || row->arity != 1 || !(row->facts & FACT_LINEAR) ||
+        row->facts & FACT_SEES)
+      return -1;
   }
 }
 

@@ -171,14 +171,18 @@ static canvas_status parse_often(struct lexer *lx, enum often which, struct samp
 static const struct option {
   const char *name;
   canvas_status (*parse)(struct lexer *lx, struct sample_options *o);
-} options[] = {{"primitives", parse_primitives}, {"require", parse_require},
-               {"groups", parse_groups},         {"elements", parse_elements},
-               {"space", parse_space},           {"draws", parse_draws},
+} options[] = {{"primitives", parse_primitives},
+               {"require", parse_require},
+               {"groups", parse_groups},
+               {"elements", parse_elements},
+               {"space", parse_space},
+               {"draws", parse_draws},
                {"bytes", parse_bytes}};
 enum { OPTIONS = sizeof options / sizeof *options, BEFORE_BYTES = OPTIONS - 1 };
 
 static const char known_options[] =
-    "an option (draws=, space=, primitives=, require=, groups= or elements=; docs/kernel.md lists those "
+    "an option (draws=, space=, primitives=, require=, groups= or elements=; docs/kernel.md lists "
+    "those "
     "that "
     "change draws=)";
 

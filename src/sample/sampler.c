@@ -27,15 +27,22 @@
 
 enum { TRIES = SAMPLER_TRIES, WEIGHTED_MAX = 8, REACH_LEAST = 2, FREE_LEAST = 2 };
 
-static const struct family *const types[OFTEN_TYPES] = {
-    [OFTEN_GROUPING] = &family_group,     [OFTEN_SHIFT] = &family_shift,
-    [OFTEN_UNFOLD] = &family_unfold,      [OFTEN_ELEMENTWISE] = &family_map,
-    [OFTEN_FOLD] = &family_fold,          [OFTEN_SOFTMAX] = &family_softmax,
-    [OFTEN_BROADCAST] = &family_broadcast, [OFTEN_MATMUL] = &family_matmul,
-    [OFTEN_SWAP] = &family_swap,          [OFTEN_STACK] = &family_stack,
-    [OFTEN_PICK] = &family_pick,          [OFTEN_RESAMPLE] = &family_resample,
-    [OFTEN_NORM] = &family_norm,          [OFTEN_COORDS] = &family_coords,
-    [OFTEN_FC] = &family_fc,              [OFTEN_LEARNED] = &family_learned};
+static const struct family *const types[OFTEN_TYPES] = {[OFTEN_GROUPING] = &family_group,
+                                                        [OFTEN_SHIFT] = &family_shift,
+                                                        [OFTEN_UNFOLD] = &family_unfold,
+                                                        [OFTEN_ELEMENTWISE] = &family_map,
+                                                        [OFTEN_FOLD] = &family_fold,
+                                                        [OFTEN_SOFTMAX] = &family_softmax,
+                                                        [OFTEN_BROADCAST] = &family_broadcast,
+                                                        [OFTEN_MATMUL] = &family_matmul,
+                                                        [OFTEN_SWAP] = &family_swap,
+                                                        [OFTEN_STACK] = &family_stack,
+                                                        [OFTEN_PICK] = &family_pick,
+                                                        [OFTEN_RESAMPLE] = &family_resample,
+                                                        [OFTEN_NORM] = &family_norm,
+                                                        [OFTEN_COORDS] = &family_coords,
+                                                        [OFTEN_FC] = &family_fc,
+                                                        [OFTEN_LEARNED] = &family_learned};
 
 struct sampler {
   struct sample_options options;
@@ -569,8 +576,7 @@ static bool as_simplified(struct sampler *s, const struct rules *rules, int64_t 
 }
 
 bool sampler_finish(struct sampler *s, struct partial *partial, int64_t g) {
-  return partial_finish(partial) && kernel_is_simple(s->scratch) &&
-         as_drawn(s, &partial->rules, g);
+  return partial_finish(partial) && kernel_is_simple(s->scratch) && as_drawn(s, &partial->rules, g);
 }
 
 static bool one_try(struct sampler *s, const struct rules *rules, struct random *r, int64_t *g) {

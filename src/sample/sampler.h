@@ -116,8 +116,8 @@ struct neighbours sampler_images(const struct sampler *s, const struct kernel *k
  * their number. They are the family's, but a window is k=K only where K is a window along its axes:
  * where it is none, and images have several pixels, constant windows stand in its place. */
 int sampler_offers(const struct families *families, const struct family *f,
-                   struct neighbours images, const struct kernel *k, int a,
-                   int b, struct candidate out[CANDIDATES_MAX]);
+                   struct neighbours images, const struct kernel *k, int a, int b,
+                   struct candidate out[CANDIDATES_MAX]);
 /* A kernel under construction at these targets with this G, by no rules, as wide as a draw may be; it borrows the
  * sampler's room for one kernel. `like` uses S if the kernel will; NULL: it will not. */
 struct partial;

@@ -111,35 +111,63 @@ static void rejects(void **state) {
       {"canvas 1\nkernel k\na = input\nb = unfold a over=C k=3 stride=S\n",
        "line 4, column 5: 'unfold' cannot be applied here: stride= takes no C in over="},
       {"canvas 1\nkernel k\na = input\nb = unfold a over=G k=3\n",
-       "line 4, column 5: 'unfold' cannot be applied here: over= takes H, W and C (no G, but C H W)"},
+       "line 4, column 5: 'unfold' cannot be applied here: over= takes H, W and C (no G, but C H "
+       "W)"},
       {"canvas 1\nkernel k\na = input\nb = unfold a over=H k=33\n",
        "line 4, column 5: 'unfold' cannot be applied here: k= takes K or an odd number up to 31"},
       {"canvas 1\nkernel k\na = input\nb = fc a to=C over=KH\n",
-       "line 4, column 5: 'fc' cannot be applied here: the input has not all axes of over= (no KH, but C H W)"},
+       "line 4, column 5: 'fc' cannot be applied here: the input has not all axes of over= (no KH, "
+       "but C H W)"},
       {"canvas 1\nkernel k\na = input\nb = scale a over=G,C\n",
-       "line 4, column 5: 'scale' cannot be applied here: the input has not all axes of over= (no G, but C H W)"},
+       "line 4, column 5: 'scale' cannot be applied here: the input has not all axes of over= (no "
+       "G, but C H W)"},
       {"canvas 1\nkernel k\na = input\nb = bias a over=H2\n",
-       "line 4, column 5: 'bias' cannot be applied here: the input has not all axes of over= (no H2, but C H W)"},
+       "line 4, column 5: 'bias' cannot be applied here: the input has not all axes of over= (no "
+       "H2, but C H W)"},
       {"canvas 1\nkernel k\na = input\nb = norm a over=KW\n",
-       "line 4, column 5: 'norm' cannot be applied here: the input has not all axes of over= (no KW, but C H W)"},
+       "line 4, column 5: 'norm' cannot be applied here: the input has not all axes of over= (no "
+       "KW, but C H W)"},
       {"canvas 1\nkernel k\na = input\nb = matmul a a over=C with=H,W\n",
-       "line 4, column 5: 'matmul' cannot be applied here: over= and with= do not name as many axes"},
+       "line 4, column 5: 'matmul' cannot be applied here: over= and with= do not name as many "
+       "axes"},
       {"canvas 1\nkernel k\na = input\nb = matmul a a over=C with=H\n",
        "line 4, column 5: 'matmul' cannot be applied here: axes that meet have different sizes"},
       {"canvas 1\nkernel k\na = input\nb = matmul a a over=C each=C\n",
        "line 4, column 5: 'matmul' cannot be applied here: each= names an axis that is summed"},
       {"canvas 1\nkernel k\na = input\nb = matmul a a over=C each=G\n",
-       "line 4, column 5: 'matmul' cannot be applied here: an input has not all axes of each= (no G, but C H W)"},
+       "line 4, column 5: 'matmul' cannot be applied here: an input has not all axes of each= (no "
+       "G, but C H W)"},
       {"canvas 1\nkernel k\na = input\nb = fold a mean over=H\nc = matmul a b over=H\n",
-       "line 5, column 5: 'matmul' cannot be applied here: the second input has not all axes of over=; with= names its own (no H, but C W)"},
+       "line 5, column 5: 'matmul' cannot be applied here: the second input has not all axes of "
+       "over=; with= names its own (no H, but C W)"},
       {"canvas 1\nkernel k\na = input\nb = matmul a a over=C\nc = matmul b a over=H\n",
-       "line 5, column 5: 'matmul' cannot be applied here: the result would have three axes of one sort"},
+       "line 5, column 5: 'matmul' cannot be applied here: the result would have three axes of one "
+       "sort"},
+      {"canvas 1\nkernel k\na = input\nb = fold a mean over=X\n",
+       "line 4, column 22: expected an axis (G, C, KC, KH, KW, H, W, or G2, C2, .. W2), found 'X'"},
+      {"canvas 1\nkernel k\na = input\nb = matmul a a over=KH\n",
+       "line 4, column 5: 'matmul' cannot be applied here: the first input has not all axes of "
+       "over= (no KH, but C H W)"},
+      {"canvas 1\nkernel k\na = input\nb = unfold a over=H,W,C k=3\nc = group b by=G\nd = matmul c "
+       "c over=C\n",
+       "line 6, column 5: 'matmul' cannot be applied here: the result would have more than 8 axes"},
+      {"canvas 1\nkernel k\na = input\nb = unfold a over=H,W k=3\nc = matmul b b over=KH\nd = "
+       "group c by=G\n",
+       "line 6, column 5: 'group' cannot be applied here: the result would have more than 8 axes"},
+      {"canvas 1\nkernel k\na = input\nb = unfold a over=H,W k=3\nc = matmul b b over=KH\nd = "
+       "stack c c\n",
+       "line 6, column 5: 'stack' cannot be applied here: the result would have more than 8 axes"},
+      {"canvas 1\nkernel k\na = input\nb = unfold a over=H,W k=3\nc = matmul b b over=KH\nd = "
+       "unfold c over=C k=3\n",
+       "line 6, column 5: 'unfold' cannot be applied here: the result would have more than 8 axes"},
       {"canvas 1\nkernel k\na = input\nb = swap a\n",
-       "line 4, column 5: 'swap' cannot be applied here: the input has no group axis and channel axis"},
+       "line 4, column 5: 'swap' cannot be applied here: the input has no group axis and channel "
+       "axis"},
       {"canvas 1\nkernel k\na = input\nb = group a none\n",
        "line 4, column 5: 'group' cannot be applied here: the input has no group axis"},
       {"canvas 1\nkernel k\na = input\nb = shift a over=G by=1\n",
-       "line 4, column 5: 'shift' cannot be applied here: over= takes H, W, C, KH, KW and KC (no G, but C H W)"},
+       "line 4, column 5: 'shift' cannot be applied here: over= takes H, W, C, KH, KW and KC (no "
+       "G, but C H W)"},
       {"canvas 1\nkernel k\na = input\nb = shift a each over=H\n",
        "line 4, column 5: 'shift' cannot be applied here: the input has no group axis"},
       {"canvas 1\nkernel k\na = input\nb = fold a mean over=C\nc = stack a b\n",
@@ -150,7 +178,8 @@ static void rejects(void **state) {
        "line 4, column 5: 'pick' cannot be applied here: at= counts from 0 and is less than of="},
       {"canvas 1\nkernel k\na = input\nb = pick a at=0 of=C\n",
        "line 4, column 5: 'pick' cannot be applied here: of= takes a number of 2 to 16"},
-      {"canvas 1\nkernel k\na = input\nb = pick a at=-1 of=2\n", "line 4, column 15: expected a whole number, found '-'"},
+      {"canvas 1\nkernel k\na = input\nb = pick a at=-1 of=2\n",
+       "line 4, column 15: expected a whole number, found '-'"},
       {"canvas 1\nkernel k\na = input\nb = pool a by=1\n",
        "line 4, column 5: 'pool' cannot be applied here: by= takes a number of 2 to 16"},
       {"canvas 1\nkernel k\na = input\nb = repeat a by=H\n",
@@ -159,7 +188,8 @@ static void rejects(void **state) {
        "line 5, column 5: 'pool' cannot be applied here: the input has no H and no W"},
       {"canvas 1\nkernel k\na = input\nb = coords a over=C\n",
        "line 4, column 5: 'coords' cannot be applied here: over= takes H or W"},
-      {"canvas 1\nkernel k\na = input\nb = fold a mean over=H\nc = coords a over=W\nd = coords b over=W\n",
+      {"canvas 1\nkernel k\na = input\nb = fold a mean over=H\nc = coords a over=W\nd = coords b "
+       "over=W\n",
        "line 6, column 5: 'coords' cannot be applied here: the input has no H and W"},
       {"canvas 1\nkernel k\na = input\nb = unfold a over=H k=4\nout b\n",
        "line 4, column 5: 'unfold' cannot be applied here: k= takes K or an odd number up to 31"},

@@ -101,7 +101,8 @@ static bool edited(const struct kernel *k, const struct kernel *other, enum edit
   struct random random;
   struct draft d;
   struct node end = {.op = PRIMITIVE_OUTPUT, .attrs.dim = dim_one()};
-  CHECK_INT(families_list(&ctx, primitive_rows, PRIMITIVE_COUNT, SPACE_PAPER, &families), CANVAS_OK, "rows");
+  CHECK_INT(families_list(&ctx, primitive_rows, PRIMITIVE_COUNT, SPACE_PAPER, &families), CANVAS_OK,
+            "rows");
   random_open(&random, seed, RANDOM_TEST, 0);
   draft_open(&d, &families, (struct neighbours){ROLES_SPATIAL, ROLES_SPATIAL}, &random);
   d.other = other;
@@ -218,7 +219,9 @@ static void look(const struct child *c, const struct parent *parents, int count,
   CHECK(hash_equal(h, kernel_hash(simple, NULL)), text);
   for (int i = 0; i < count; i++) CHECK(!hash_equal(h, kernel_hash(parents[i].kernel, NULL)), text);
   round_trip(c, text);
-  *broken += rules_broken(&o->rules, c->kernel, targets, NULL, c->g) != NULL;
+  struct rules rules = o->rules;
+  rules.on &= ~(1u << RULE_FIXED_SIZE); /* which children need not keep */
+  *broken += rules_broken(&rules, c->kernel, targets, NULL, c->g) != NULL;
   bound_everywhere(c, targets, text);
   kernel_free(simple);
   free(text);

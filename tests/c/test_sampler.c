@@ -150,8 +150,7 @@ static void lists_the_families_of_a_space(void **state) {
   } rows[] = {{SPACE_PAPER, 7, 1}, {SPACE_PUBLISHED, 8, 2}, {SPACE_WIDE, 14, 2}};
   struct families f;
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-    canvas_status status =
-        families_list(&ctx, primitive_rows, PRIMITIVE_COUNT, rows[i].space, &f);
+    canvas_status status = families_list(&ctx, primitive_rows, PRIMITIVE_COUNT, rows[i].space, &f);
     CHECK_INT(status, CANVAS_OK, ctx.message);
     CHECK_INT(f.plain_count, rows[i].plain, "types without weights");
     CHECK_INT(f.weighted_count, rows[i].weighted, "types with weights");
@@ -196,7 +195,8 @@ static void rejects_too_many_families(void **state) {
     rows[i].family = &many[i];
   }
   CHECK_INT(families_list(&ctx, rows, FAMILIES_MAX, SPACE_PAPER, &f), CANVAS_OK, ctx.message);
-  CHECK_INT(families_list(&ctx, rows, FAMILIES_MAX + 1, SPACE_PAPER, &f), CANVAS_BAD_INPUT, "one more");
+  CHECK_INT(families_list(&ctx, rows, FAMILIES_MAX + 1, SPACE_PAPER, &f), CANVAS_BAD_INPUT,
+            "one more");
   CHECK_TEXT(ctx.message, "there are more than 32 families to draw", "one more");
 }
 
@@ -277,8 +277,11 @@ static void rejects(void **state) {
       {"64,8,8", "primitives=5..3", "line 1, column 12: primitives=5..3 ends before it begins"},
       {"64,8,8", "require=some", "line 1, column 9: expected 'reach' or 'none', found 'some'"},
       {"64,8,8", "groups=3", "groups=3 does not divide the common channel count 64 of the targets"},
+      {"64,8,8", "space=table1",
+       "line 1, column 7: expected 'paper', 'published' or 'wide', found 'table1'"},
       {"64,8,8", "depth=3",
-       "line 1, column 1: expected an option (draws=, space=, primitives=, require=, groups= or elements=; "
+       "line 1, column 1: expected an option (draws=, space=, primitives=, require=, groups= or "
+       "elements=; "
        "docs/kernel.md lists those that change draws=), found 'depth'"},
       {"64,8,8", "draws=random", "line 1, column 7: expected 'rules' or 'paper', found 'random'"},
       {"64,8,8", "free=0.2 draws=paper",
@@ -312,7 +315,6 @@ static void rejects(void **state) {
 CHECK_MAIN(cmocka_unit_test(depends_on_the_index_only), cmocka_unit_test(is_stable_across_versions),
            cmocka_unit_test(draws_legal_kernels), cmocka_unit_test(draws_parse_back),
            cmocka_unit_test(draws_fast_enough), cmocka_unit_test(chooses_g),
-           cmocka_unit_test(lists_the_families_of_a_space),
-           cmocka_unit_test(keeps_to_the_space),
+           cmocka_unit_test(lists_the_families_of_a_space), cmocka_unit_test(keeps_to_the_space),
            cmocka_unit_test(draws_one_family_of_several_rows),
            cmocka_unit_test(rejects_too_many_families), cmocka_unit_test(rejects))

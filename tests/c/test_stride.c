@@ -546,6 +546,11 @@ static void takes_the_stride(void **state) {
        "f = fc e to=C\ng = add d f\nout g",
        NULL},
       // [W, C] onto [C, H, W]: what a pixel meets depends on where it is
+      {"b = pool a by=2\nc = repeat b by=2\nd = fc c to=C\nout d",
+       "kernel 't' cannot take the stride in a window: node 'b', a pool, would be another on a "
+       "smaller "
+       "image",
+       NULL},
       {"b = fold a mean over=H\nc = fc b to=H\nd = mul c a\nout d",
        "kernel 't' cannot take the stride in a window: the sizes of node 'c' hold H or W, before "
        "the stride or behind it",

@@ -15,14 +15,14 @@ torch = pytest.importorskip("torch")
 
 from torch.nn import functional as F  # noqa: E402
 from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
+from wide_kernels import BOUND_TO_SIZE, EVEN, ROWS  # noqa: E402
+from wide_kernels import REFERENCES as WIDE_REFERENCES  # noqa: E402
+from wide_kernels import SIZES as WIDE  # noqa: E402
 
 import canvas  # noqa: E402
 from canvas import _core  # noqa: E402
 from canvas.nn.check import check, compare, small_packs  # noqa: E402
 from canvas.nn.pack import load_class  # noqa: E402
-from wide_kernels import BOUND_TO_SIZE, EVEN, ROWS  # noqa: E402
-from wide_kernels import REFERENCES as WIDE_REFERENCES  # noqa: E402
-from wide_kernels import SIZES as WIDE  # noqa: E402
 
 torch.set_num_threads(1)
 
@@ -167,7 +167,6 @@ EVEN_BINDINGS = {
     "Cin=16,Cout=8,H=8,W=7,stride=3": "Cin=16,Cout=8,H=12,W=10,stride=3",
     "Cin=5,Cout=8,H=5,W=4,K=5,projected=1": "Cin=5,Cout=8,H=8,W=4,K=5,projected=1",
     "Cin=12,Cout=8,H=8,W=7,stride=3,projected=1": "Cin=12,Cout=8,H=11,W=12,stride=3,projected=1",
-
     "Cin=8,Cout=16,H=6,W=4,stride=2,KH=5,KW=3": "Cin=8,Cout=16,H=8,W=16,stride=2,KH=5,KW=3",
     "Cin=16,Cout=8,H=9,W=6,stride=3": "Cin=16,Cout=8,H=12,W=12,stride=3",
     "Cin=6,Cout=8,H=6,W=4,stride=2,projected=1": "Cin=6,Cout=8,H=8,W=8,stride=2,projected=1",

@@ -203,8 +203,10 @@ def axial_shift(x, w):
 def dynamic_convolution(x, w):
     shares = torch.softmax(F.linear(F.relu(F.linear(x.mean((2, 3)), w[1])), w[2]), 1)
     experts = w[0].unflatten(0, (4, 8))
-    images = [same(x[i : i + 1], (s[:, None, None, None, None] * experts).sum(0))
-              for i, s in enumerate(shares)]
+    images = [
+        same(x[i : i + 1], (s[:, None, None, None, None] * experts).sum(0))
+        for i, s in enumerate(shares)
+    ]
     return torch.cat(images)
 
 
