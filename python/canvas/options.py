@@ -164,7 +164,7 @@ def _range(value: Any) -> str:
 def _draws(value: Any) -> str:
     """`rules` or `paper`, then changes of it; the core checks names and numbers."""
     text = str(value)
-    if not re.fullmatch(r"(rules|paper)(,[a-z_]+=[a-z0-9.]+)*", text) or len(text) > 300:
+    if not re.fullmatch(r"(rules|paper)(,[a-z_]+=[A-Za-z0-9.:_]+)*", text) or len(text) > 1000:
         raise ValueError("rules or paper, with changes such as rules,free=0.2")
     return text
 
@@ -411,6 +411,15 @@ OPTIONS = (
         "rules|paper",
         "distribution of drawn kernels; rules: nine tenths keep rules against kernels that are "
         "usually poor; paper: as published; docs/kernel.md lists changes such as rules,free=0.2",
+    ),
+    Option(
+        "space",
+        one_of(*SPACES),
+        "paper",
+        True,
+        "|".join(SPACES),
+        "primitives of drawn kernels and children; paper: Table 1 of the paper; published: also those "
+        "of the published code; wide: all",
     ),
     Option(
         "policy",

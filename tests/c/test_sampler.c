@@ -279,7 +279,7 @@ static void rejects(void **state) {
       {"64,8,8", "groups=3", "groups=3 does not divide the common channel count 64 of the targets"},
       {"64,8,8", "depth=3",
        "line 1, column 1: expected an option (draws=, space=, primitives=, require=, groups= or elements=; "
-       "docs/kernel.md lists those that change draws=), found 'depth'"},
+       "docs/kernel.md lists the others), found 'depth'"},
       {"64,8,8", "draws=random", "line 1, column 7: expected 'rules' or 'paper', found 'random'"},
       {"64,8,8", "free=0.2 draws=paper",
        "line 1, column 10: draws= stands before the options that change it"},
