@@ -181,6 +181,7 @@ def _sweep(value: Any) -> str:
     return ",".join(words)
 
 
+SPACES = ("paper", "published", "wide")
 PICKS = ("fastest", "fewest-macs", "fewest-params", "most-accurate")
 
 
@@ -418,8 +419,8 @@ OPTIONS = (
         "paper",
         True,
         "|".join(SPACES),
-        "primitives of drawn kernels and children; paper: Table 1 of the paper; published: also those "
-        "of the published code; wide: all",
+        "primitives of drawn kernels and children; paper: Table 1 of the paper; published: also "
+        "those of the published code; wide: all",
     ),
     Option(
         "policy",
@@ -672,7 +673,7 @@ def json_object(text: Any) -> dict[str, Any]:
 
 def budgets(options: Mapping[str, Any]) -> list[str]:
     """The budgets of a search in the syntax of the core: one, or those of the sweep."""
-    budget, sweep = _without_latency(options["budget"]), options.get("budget_sweep")
+    budget, sweep = without_latency(options["budget"]), options.get("budget_sweep")
     if sweep is None:
         return [budget or "macs=1.0x"]
     rest = [budget] if budget else []
@@ -684,7 +685,7 @@ def budgets(options: Mapping[str, Any]) -> list[str]:
 _LATENCY = re.compile(r"\s*latency\s*=")
 
 
-def _without_latency(budget: str | None) -> str:
+def without_latency(budget: str | None) -> str:
     parts = (budget or "").split(",")
     return ",".join(part for part in parts if not _LATENCY.match(part))
 

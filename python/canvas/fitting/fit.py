@@ -196,7 +196,8 @@ def fit(
     "macs=0.3x" and "params=0.5x" (a share of the layers replaced); each gets candidates of its
     own.  `policy`, `linear`, `depthwise` ("yes", "no"), `unequal`: which layers, as
     in canvas.convert.  `draws`: kernels that are screened;
-    0 takes known operators alone.  `space`: their primitives, "paper", "published" or "wide".  `epochs`: passes of distillation for every candidate; `longer`:
+    0 takes known operators alone.  `space`: their primitives, "paper", "published" or "wide".
+    `epochs`: passes of distillation for every candidate; `longer`:
     for the best of each kind, which are made from `final_seeds` seeds and scored on test images.
     `time_limit`: seconds, or a text such as "10m", of which screening and table get 45 %.
     `memory`: bytes for recorded layers.  `latency`: "none" times no network, which a budget of
