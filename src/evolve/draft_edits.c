@@ -217,7 +217,8 @@ static bool new_amount(struct draft *d, struct node *n, const int *values, int c
 /* Other attributes of the same primitive, as its family offers them: over=, fill=, the mode's own. */
 static bool new_attributes(struct draft *d, struct node *n) {
   struct candidate found[CANDIDATES_MAX];
-  int count = families_choices(d->families, node_row(n)->family, d->k, n->in[0], -1, found);
+  int b = node_row(n)->arity == 2 ? n->in[1] : -1;
+  int count = families_choices(d->families, node_row(n)->family, d->k, n->in[0], b, found);
   if (!count) return false;
   const struct candidate *c = &found[below(d, count)];
   if (c->op != n->op || (c->attrs.over == n->attrs.over && c->attrs.amount == n->attrs.amount &&
