@@ -331,11 +331,12 @@ def sample(
     kernels that are slower are passed over.  A placeholder put in by hand counts as a dense 3x3
     convolution C -> C.  `seed` and `index`: draw number `index` of `seed`, the same on every
     machine.  Without `index` it is the first draw that fits; without `seed` the next one of the
-    process seed (canvas.seed).  `primitives`: number of primitives, "5..12" or (5, 12).  `groups`: the value of
-    G.  `require`: "reach" (depend on neighbours and mix all channels; the default) or "none".
-    `norm`: "batch" adds a BatchNorm after every weight inside the kernel, as a search does.
-    `draws`: "rules" (the default) or "paper", with changes such as "rules,free=0.2".  `space`: the
-    primitives that are drawn, "paper" (the default), "published" or "wide".
+    process seed (canvas.seed).  `primitives`: number of primitives, "5..12" or (5, 12).
+    `groups`: the value of G.  `require`: "reach" (depend on neighbours and mix all channels; the
+    default) or "none".  `norm`: "batch" adds a BatchNorm after every weight inside the kernel, as
+    a search does.  `draws`: "rules" (the default) or "paper", with changes such as
+    "rules,free=0.2".  `space`: the primitives that are drawn, "paper" (the default), "published"
+    or "wide".
 
     The others are the options of the published release, by its names; docs/kernel.md has their
     table.  Given ones hold in every draw.  `workers` changes nothing; `timeout`: seconds after
