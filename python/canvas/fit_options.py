@@ -97,7 +97,7 @@ FIT_OPTIONS = (
         "N",
         "drawn kernels that are screened at one layer; 0: known operators alone",
     ),
-    replace(BY_NAME["space"], help="primitives of " + BY_NAME["space"].help.partition(" of ")[2]),
+    BY_NAME["space"],
     Option(
         "epochs",
         whole_number(0, 10_000),
