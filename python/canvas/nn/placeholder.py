@@ -407,7 +407,9 @@ def _budget_of(budget: str | None) -> tuple[str, float | None]:
         limit = latency_limit({"budget": budget})
     except CanvasError as error:
         raise CanvasError(str(error).removeprefix("--")) from None
-    return (budget if limit is None else without_latency(budget)) or "macs=1x", limit
+    if limit is not None:
+        budget = without_latency(budget) or None
+    return "macs=1x" if budget is None else budget, limit
 
 
 class _Wanted(NamedTuple):

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from .. import _core
+from ..arguments import SWITCH, checked, shown
 from ..errors import CanvasError
 from .pack import KernelPack
 from .placeholder import Placeholder, draw_pack
@@ -72,6 +73,11 @@ def remove_cache() -> None:
     """Do nothing: kernels are not written to files when they are drawn, as the release does it."""
 
 
+def _check_module(module: object) -> None:
+    if not isinstance(module, nn.Module):
+        raise CanvasError(f"a torch.nn.Module is needed, not {shown(module)}")
+
+
 def _inside_placeholders(module: nn.Module) -> tuple[str, ...]:
     return tuple(
         f"{path}." if path else ""
@@ -80,10 +86,12 @@ def _inside_placeholders(module: nn.Module) -> tuple[str, ...]:
     )
 
 
+@checked(remove_placeholders=SWITCH)
 def get_state_dict(module: nn.Module, remove_placeholders: bool = False) -> dict[str, Tensor]:
     """The weights and buffers of a network as tensors on the CPU; `remove_placeholders` leaves out
     those of kernels.
     """
+    _check_module(module)
     out = _inside_placeholders(module) if remove_placeholders else ()
     return {
         name: value.detach().cpu().clone()
@@ -92,6 +100,7 @@ def get_state_dict(module: nn.Module, remove_placeholders: bool = False) -> dict
     }
 
 
+@checked(strict=SWITCH)
 def restore_from_state_dict(
     module: nn.Module, state_dict: Mapping[str, Tensor], strict: bool = False
 ) -> nn.Module:
@@ -99,8 +108,9 @@ def restore_from_state_dict(
     may be missing.  Raises CanvasError for any other that is missing, and for those that the
     network has not.
     """
+    _check_module(module)
     if not isinstance(state_dict, Mapping):
-        raise CanvasError(f"a state_dict is needed, not a {type(state_dict).__name__}")
+        raise CanvasError(f"a state_dict is needed, not {shown(state_dict)}")
     own, inside = module.state_dict(), _inside_placeholders(module)
     missing = [name for name in own if name not in state_dict]
     if not strict:
@@ -123,6 +133,7 @@ def init_weights(module: nn.Module) -> None:
     normal within two deviations, 0.1 for convolutions and 0.02 for linear layers, biases 0,
     layer norms 1.  Weights of kernels keep their own.
     """
+    _check_module(module)
     if isinstance(module, (nn.Conv1d, nn.Conv2d, nn.Linear)):
         deviation = 0.02 if isinstance(module, nn.Linear) else 0.1
         nn.init.trunc_normal_(module.weight, std=deviation, a=-2 * deviation, b=2 * deviation)
