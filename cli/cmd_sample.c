@@ -10,7 +10,7 @@
 
 #include "command.h"
 
-enum { TRIES_EACH = 100, TRIES_LEAST = 1000 };
+enum { TRIES_EACH = 100, TRIES_LEAST = 1000, DRAWS_LENGTH = 1000 };
 
 /* The hashes that were printed: open addressing, at most half full. */
 struct printed {
@@ -86,17 +86,20 @@ static bool write_options(struct arguments *a, char *out, size_t size) {
   const char *primitives = option_text(a, "--primitives", NULL);
   const char *require = option_text(a, "--require", "reach");
   const char *draws = option_text(a, "--draws", "rules");
+  const char *space = option_text(a, "--space", "paper");
   if (!option_whole(a, "--groups", 0, 1, INT64_C(1) << 24, &groups)) return false;
   if (strcmp(require, "reach") && strcmp(require, "none"))
     return report_error("--require takes reach or none, not '%.60s'", require), false;
   if (primitives && !is_range(primitives))
     return report_error("--primitives takes a range such as 5..12, not '%.60s'", primitives), false;
-  if (strlen(draws) > 300)
+  if (strcmp(space, "paper") && strcmp(space, "published") && strcmp(space, "wide"))
+    return report_error("--space takes paper, published or wide, not '%.60s'", space), false;
+  if (strlen(draws) > DRAWS_LENGTH)
     return report_error(
                "--draws takes rules or paper, with changes such as rules,free=0.2, not '%.60s...'",
                draws),
            false;
-  int length = snprintf(out, size, "require=%s ", require);
+  int length = snprintf(out, size, "require=%s space=%s ", require, space);
   if (groups)
     length += snprintf(out + length, size - (size_t)length, "groups=%lld ", (long long)groups);
   if (primitives)
@@ -107,7 +110,7 @@ static bool write_options(struct arguments *a, char *out, size_t size) {
 }
 
 static bool open_sampler(struct arguments *a, struct stream *s, int64_t seed) {
-  char options[512];
+  char options[DRAWS_LENGTH + 200];
   if (!write_options(a, options, sizeof options)) return false;
   canvas_status status =
       canvas_sampler_new(a->ctx, s->targets, options, strlen(options), (uint64_t)seed, &s->sampler);
@@ -240,6 +243,9 @@ const struct command command_sample = {
                  "reach (default): see several pixels along H and W, and mix all channels"},
                 {"--draws", "rules|paper",
                  "rules (default): avoid kernels that are usually poor; paper: as published"},
+                {"--space", "paper|published|wide",
+                 "primitives drawn: Table 1 of the paper (default), those of the published code, "
+                 "or all"},
                 {"--groups", "G", "value of G (default: drawn)"},
                 {"--budget", "BUDGET", "only kernels that fit, such as macs=0.5x,params=0.5x"},
                 {"--norm", "batch|none", "norms that --budget counts: batch, or none (default)"},

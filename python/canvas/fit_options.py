@@ -97,6 +97,7 @@ FIT_OPTIONS = (
         "N",
         "drawn kernels that are screened at one layer; 0: known operators alone",
     ),
+    BY_NAME["space"],
     Option(
         "epochs",
         whole_number(0, 10_000),

@@ -164,7 +164,7 @@ def _range(value: Any) -> str:
 def _draws(value: Any) -> str:
     """`rules` or `paper`, then changes of it; the core checks names and numbers."""
     text = str(value)
-    if not re.fullmatch(r"(rules|paper)(,[a-z_]+=[a-z0-9.]+)*", text) or len(text) > 300:
+    if not re.fullmatch(r"(rules|paper)(,[a-z_]+=[A-Za-z0-9.:_]+)*", text) or len(text) > 1000:
         raise ValueError("rules or paper, with changes such as rules,free=0.2")
     return text
 
@@ -181,6 +181,7 @@ def _sweep(value: Any) -> str:
     return ",".join(words)
 
 
+SPACES = ("paper", "published", "wide")
 PICKS = ("fastest", "fewest-macs", "fewest-params", "most-accurate")
 
 
@@ -411,6 +412,15 @@ OPTIONS = (
         "rules|paper",
         "distribution of drawn kernels; rules: nine tenths keep rules against kernels that are "
         "usually poor; paper: as published; docs/kernel.md lists changes such as rules,free=0.2",
+    ),
+    Option(
+        "space",
+        one_of(*SPACES),
+        "paper",
+        True,
+        "|".join(SPACES),
+        "primitives of drawn kernels and children; paper: Table 1 of the paper; published: also "
+        "those of the published code; wide: all",
     ),
     Option(
         "policy",
@@ -663,7 +673,7 @@ def json_object(text: Any) -> dict[str, Any]:
 
 def budgets(options: Mapping[str, Any]) -> list[str]:
     """The budgets of a search in the syntax of the core: one, or those of the sweep."""
-    budget, sweep = _without_latency(options["budget"]), options.get("budget_sweep")
+    budget, sweep = without_latency(options["budget"]), options.get("budget_sweep")
     if sweep is None:
         return [budget or "macs=1.0x"]
     rest = [budget] if budget else []
@@ -675,7 +685,7 @@ def budgets(options: Mapping[str, Any]) -> list[str]:
 _LATENCY = re.compile(r"\s*latency\s*=")
 
 
-def _without_latency(budget: str | None) -> str:
+def without_latency(budget: str | None) -> str:
     parts = (budget or "").split(",")
     return ",".join(part for part in parts if not _LATENCY.match(part))
 

@@ -19,6 +19,8 @@ READERS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     FIT: read_fit_options,
 }
 ROWS = {SEARCH: OPTIONS, FIT: FIT_OPTIONS}
+# Options younger than some studies, and what these were made with whatever the default is now.
+BEFORE = {"space": "paper"}
 
 
 def command_of(options: Mapping[str, Any]) -> str:
@@ -27,7 +29,8 @@ def command_of(options: Mapping[str, Any]) -> str:
 
 
 def stored_options(text: str) -> dict[str, Any]:
-    """The options that a study stores as JSON; options that it lacks are default.
+    """The options that a study stores as JSON; options that it lacks are default, or those of its
+    time.
 
     Raises CanvasError with one message where the text is damaged.
     """
@@ -36,7 +39,7 @@ def stored_options(text: str) -> dict[str, Any]:
     if command not in READERS:
         raise CanvasError("its options are of no command that this canvas knows")
     names = {option.name for option in ROWS[command]}
-    given = {name: value for name, value in stored.items() if name in names}
+    given = {name: value for name, value in {**BEFORE, **stored}.items() if name in names}
     try:
         values = READERS[command](given)
     except CanvasError as error:

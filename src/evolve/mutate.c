@@ -20,6 +20,7 @@ struct family_tree {
   const struct parent *parents;
   int count;
   struct rules rules;              /* those that this child keeps */
+  bool matmul;                     /* it must hold one */
   struct hash hashes[PARENTS_MAX]; /* of each parent, simplified as a child is */
   struct draft draft;
   struct kernel *before; /* the draft before an edit that may fail */
@@ -84,7 +85,8 @@ static bool is_parent(const struct family_tree *t, const struct kernel *k) {
 static bool acceptable(struct family_tree *t, const struct kernel *k, int64_t g) {
   int primitives = kernel_primitives(k);
   if (!primitives || primitives > sampler_options(t->s)->most) return false;
-  return sampler_may_draw(t->s, &t->rules, k, g) && !is_parent(t, k);
+  return sampler_wanted(t->s, k, t->matmul) && sampler_may_draw(t->s, &t->rules, k, g) &&
+         !is_parent(t, k);
 }
 
 static bool try_child(struct family_tree *t, struct child *out) {
@@ -106,6 +108,7 @@ static void open_tree(struct family_tree *t, struct sampler *s, uint64_t index,
   *t = (struct family_tree){.s = s, .parents = parents, .count = count};
   random_open(&t->random, sampler_seed(s), RANDOM_MUTATE, index);
   t->rules = sampler_rules(s, &t->random);
+  t->matmul = sampler_matmul(s, &t->random);
   draft_open(&t->draft, sampler_families(s), sampler_images(s, parents[0].kernel), &t->random);
   t->draft.other = count > 1 ? parents[1].kernel : NULL;
   t->before = kernel_new("");

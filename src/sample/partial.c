@@ -152,6 +152,7 @@ bool partial_try(struct partial *g, const struct candidate *c, struct remaining 
   struct kernel *k = g->k;
   struct node before[KERNEL_NODES_MAX];
   int count = k->count;
+  if (!limits_allow(g->limits, c->op, &c->attrs)) return false;
   if (!partial_width_allows(g, c->in[0], c->in[1], left) || pruned(g, c)) return false;
   if (c->x >= 0) {
     memcpy(before, k->nodes, (size_t)count * sizeof *before);
@@ -164,7 +165,8 @@ bool partial_try(struct partial *g, const struct candidate *c, struct remaining 
     note_facts(g, count);
     legal = finishable(g, left) && !rules_break_at(&g->rules, k, count) &&
             shape_legal(g, &n.shape) &&
-            (c->x < 0 ? whole_everywhere(g, &n.attrs.dim) : all_legal(g));
+            (c->x < 0 ? whole_everywhere(g, &n.attrs.dim) : all_legal(g)) &&
+            !(g->limits->refuse_fixed_hw && kernel_needs_fixed_hw(k));
     if (!legal) take_back(g, count);
   }
   if (!legal && c->x >= 0) memcpy(k->nodes, before, (size_t)count * sizeof *before);

@@ -19,6 +19,7 @@ struct partial {
   bool require_reach;
   struct neighbours images; /* of all targets */
   struct rules rules;
+  const struct limits *limits;
   int max_width;
   struct reach reach[KERNEL_NODES_MAX];
   int consumers[KERNEL_NODES_MAX];

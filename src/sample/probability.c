@@ -401,7 +401,7 @@ static const char *always_broken(const struct walk *w, int n) {
 static void explain(const struct walk *w, int n, int weighted, struct buf *out) {
   const struct sample_options *o = w->kind->options;
   const struct kernel *k = w->goal;
-  int most = sampler_weighted_most(n), i = 1;
+  int most = sampler_weighted_most(o, n), i = 1;
   const char *why;
   if (n < o->least || n > o->most) {
     buf_printf(out, "primitives: %d, drawn are %d to %d", n, o->least, o->most);
@@ -423,8 +423,12 @@ static void explain(const struct walk *w, int n, int weighted, struct buf *out) 
 static canvas_status probability_of(canvas_context *ctx, struct sampler *s, const struct kernel *k,
                                     const struct draw_kind *kind, struct probability *out) {
   int n = kernel_primitives(k), weighted = weighted_of(k), goal_of[KERNEL_NODES_MAX];
-  int most = sampler_weighted_most(n), range = kind->options->most - kind->options->least + 1;
+  int most = sampler_weighted_most(kind->options, n), range = kind->options->most - kind->options->least + 1;
   *out = (struct probability){.of_try = 0};
+  if (limits_demand(&kind->options->limits))
+    return fail(ctx, CANVAS_BAD_INPUT,
+                "the probability is computed without need=, width=, weighted=, weighted_share=, "
+                "receptive=, with_matmul= and fixed_hw=: leave them out");
   if (n > PROBABILITY_NODES)
     return fail(ctx, CANVAS_BAD_INPUT,
                 "kernel '%s' has %d primitives: the probability is computed of at most %d", k->name,

@@ -1,6 +1,7 @@
 /* The text of the sampler's options: "primitives=5..12 require=none draws=rules free=0.2". */
 #include <string.h>
 
+#include "base/nearest.h"
 #include "sample/sampler.h"
 
 enum { PRIMITIVES_MAX = KERNEL_NODES_MAX - 2, WEIGHT_MOST = 100, BYTES_MOST = 1000000 };
@@ -59,6 +60,8 @@ struct sample_options sample_options_free(const struct sample_options *o) {
   struct sample_options out = *o;
   out.sized = true;
   set_draws(&out, true);
+  for (int i = 0; i < OFTEN_NONLINEAR; i++)
+    if (o->given >> i & 1) out.often[i] = o->often[i];
   return out;
 }
 
@@ -159,6 +162,7 @@ static canvas_status parse_often(struct lexer *lx, enum often which, struct samp
   int64_t value = 0;
   TRY(parse_thousandths(lx, often_rows[which].most, &value));
   o->often[which] = (int)value;
+  o->given |= 1u << which;
   unsigned rule = which == OFTEN_NONLINEAR   ? 1u << RULE_NONLINEAR
                   : which == OFTEN_FREE_SIZE ? 1u << RULE_FIXED_SIZE
                                              : 0;
@@ -178,13 +182,15 @@ static const struct option {
                {"space", parse_space},
                {"draws", parse_draws},
                {"bytes", parse_bytes}};
-enum { OPTIONS = sizeof options / sizeof *options, BEFORE_BYTES = OPTIONS - 1 };
+enum {
+  OPTIONS = sizeof options / sizeof *options,
+  BEFORE_BYTES = OPTIONS - 1,
+  NAMES_MOST = OPTIONS + OFTEN_COUNT + RULE_NONLINEAR + LIMITS_NAMES
+};
 
 static const char known_options[] =
     "an option (draws=, space=, primitives=, require=, groups= or elements=; docs/kernel.md lists "
-    "those "
-    "that "
-    "change draws=)";
+    "the others)";
 
 static bool word_is(const struct token *t, const char *word) {
   return t->kind == TOKEN_NAME && strlen(word) == (size_t)t->length &&
@@ -195,6 +201,7 @@ static bool word_is(const struct token *t, const char *word) {
 static canvas_status parse_value(struct lexer *lx, const struct token *key,
                                  struct sample_options *o, bool *changes) {
   *changes = false;
+  if (limits_has(key)) return limits_parse(lx, key, &o->limits);
   for (int i = 0; i < OPTIONS; i++) {
     *changes = i >= BEFORE_BYTES;
     if (word_is(key, options[i].name)) return options[i].parse(lx, o);
@@ -207,17 +214,36 @@ static canvas_status parse_value(struct lexer *lx, const struct token *key,
 }
 
 static bool is_known(const struct token *key) {
-  bool known = false;
+  bool known = limits_has(key);
   for (int i = 0; i < OPTIONS; i++) known |= word_is(key, options[i].name);
   for (int i = 0; i < OFTEN_COUNT; i++) known |= word_is(key, often_rows[i].name);
   for (int i = 0; i < RULE_NONLINEAR; i++) known |= word_is(key, rule_rows[i].name);
   return known;
 }
 
+/* The names of all options; returns their number. */
+static int list_names(const char *out[NAMES_MOST]) {
+  int count = 0;
+  for (int i = 0; i < OPTIONS; i++) out[count++] = options[i].name;
+  for (int i = 0; i < OFTEN_COUNT; i++) out[count++] = often_rows[i].name;
+  for (int i = 0; i < RULE_NONLINEAR; i++) out[count++] = rule_rows[i].name;
+  for (int i = 0; i < LIMITS_NAMES; i++) out[count++] = limits_names[i];
+  return count;
+}
+
+static canvas_status fail_unknown(struct lexer *lx) {
+  const char *names[NAMES_MOST], *near = NULL;
+  const struct token *t = &lx->token;
+  if (t->kind == TOKEN_NAME) near = word_nearest(t->start, t->length, names, list_names(names));
+  if (!near) return lexer_unexpected(lx, known_options);
+  return lexer_fail(lx, t, "there is no option '%.*s': did you mean '%s='?",
+                    t->length < 40 ? t->length : 40, t->start, near);
+}
+
 static canvas_status parse_option(struct lexer *lx, struct sample_options *o, bool *changed) {
   const struct token key = lx->token;
   bool changes;
-  if (!is_known(&key)) return lexer_unexpected(lx, known_options);
+  if (!is_known(&key)) return fail_unknown(lx);
   if (*changed && word_is(&key, "draws"))
     return lexer_fail(lx, &key, "draws= stands before the options that change it");
   lexer_next(lx);
@@ -231,7 +257,8 @@ canvas_status sample_options_parse(canvas_context *ctx, const char *text, size_t
                                    struct sample_options *out) {
   struct lexer lx;
   bool changed = false;
-  *out = (struct sample_options){.require_reach = true, .elements_limit = ELEMENTS_LIMIT_DEFAULT};
+  *out = (struct sample_options){
+      .require_reach = true, .elements_limit = ELEMENTS_LIMIT_DEFAULT, .limits = limits_none()};
   set_draws(out, false);
   TRY(lexer_open(&lx, ctx, text, length));
   while (lx.token.kind != TOKEN_END) {

@@ -25,7 +25,11 @@
 #include "sample/free_sizes.h"
 #include "sample/steps.h"
 
-enum { TRIES = SAMPLER_TRIES, WEIGHTED_MAX = 8, REACH_LEAST = 2, FREE_LEAST = 2 };
+enum { TRIES = SAMPLER_TRIES, REACH_LEAST = 2, FREE_LEAST = 2 };
+static const uint64_t matmuls = UINT64_C(1) << PRIMITIVE_MATMUL | UINT64_C(1)
+                                                                      << PRIMITIVE_MATMUL_SCALED;
+
+static const uint64_t any_kind = UINT64_MAX;
 
 static const struct family *const types[OFTEN_TYPES] = {[OFTEN_GROUPING] = &family_group,
                                                         [OFTEN_SHIFT] = &family_shift,
@@ -48,6 +52,7 @@ struct sampler {
   struct sample_options options;
   const struct sample_options *o; /* of the draw under way: `options`, or `unruled` */
   struct sample_options unruled;
+  uint64_t drawable;     /* that options and space leave */
   struct targets layers; /* what rules judge: those that differ in more than names */
   struct {
     VEC(int64_t);
@@ -101,10 +106,38 @@ static enum kernel_space space_of(const struct candidate *c) {
 int families_choices(const struct families *f, const struct family *family, const struct kernel *k,
                      int a, int b, struct candidate out[CANDIDATES_MAX]) {
   int count = family->choices ? family->choices(k, a, b, out) : 0, kept = 0;
-  if (f->space == SPACE_WIDE) return count;
   for (int i = 0; i < count; i++)
-    if (space_of(&out[i]) <= f->space) out[kept++] = out[i];
+    if (f->space == SPACE_WIDE || space_of(&out[i]) <= f->space) out[kept++] = out[i];
+  return f->limits ? limits_choices(f->limits, out, kept, CANDIDATES_MAX) : kept;
+}
+
+/* -- what the options leave -- */
+
+static uint64_t kinds_of_space(enum kernel_space space) {
+  uint64_t all = space >= SPACE_PUBLISHED ? UINT64_C(1) << KIND_MIX : 0;
+  for (int i = 0; i < PRIMITIVE_COUNT; i++)
+    if (primitive_rows[i].space <= space) all |= UINT64_C(1) << i;
+  return all;
+}
+
+static int drop_families(const struct family **all, int count, uint64_t drawable) {
+  int kept = 0;
+  for (int i = 0; i < count; i++)
+    if (kinds_of_family(all[i]) & drawable) all[kept++] = all[i];
   return kept;
+}
+
+/* A type whose weight is given as 0 is not drawn, whatever the draw, and no child gets it. */
+static void apply_limits(struct sampler *s) {
+  struct sample_options *o = &s->options;
+  struct families *f = &s->families;
+  for (int i = 0; i < OFTEN_TYPES; i++)
+    if (o->given >> i & 1 && !o->often[i]) o->limits.forbidden |= kinds_of_family(types[i]);
+  s->unruled = sample_options_free(o);
+  s->drawable = kinds_of_space(o->space) & ~o->limits.forbidden;
+  f->limits = &o->limits;
+  f->plain_count = drop_families(f->plain, f->plain_count, s->drawable);
+  f->weighted_count = drop_families(f->weighted, f->weighted_count, s->drawable);
 }
 
 static void list_sizes(const struct targets *targets, bool strided, struct distinct *out) {
@@ -180,14 +213,14 @@ canvas_status sampler_new(canvas_context *ctx, const struct targets *targets,
                           struct sampler **out) {
   struct sampler *s = mem_alloc(sizeof *s);
   s->options = *options;
-  if (sampler_weighted_most(options->most) < FREE_LEAST)
+  if (sampler_weighted_most(options, options->most) < FREE_LEAST)
     s->options.rules.on &= ~(1u << RULE_FIXED_SIZE);
-  s->unruled = sample_options_free(options);
   s->seed = seed;
   canvas_status status = check_targets(ctx, s, targets);
   if (status == CANVAS_OK)
     status = families_list(ctx, primitive_rows, PRIMITIVE_COUNT, options->space, &s->families);
   if (status == CANVAS_OK) {
+    apply_limits(s);
     list_targets(s, targets);
     status = list_groups(ctx, s, targets);
   }
@@ -274,7 +307,8 @@ void sampler_partial(struct sampler *s, int64_t g, const struct kernel *like, st
                           .elements_limit = s->options.elements_limit,
                           .require_reach = s->options.require_reach,
                           .images = sampler_images(s, like),
-                          .max_width = WIDTH_MAX};
+                          .limits = &s->options.limits,
+                          .max_width = s->options.limits.width_most};
   partial_start(out);
 }
 
@@ -309,28 +343,32 @@ int sampler_offers(const struct families *families, const struct family *f,
   return count;
 }
 
-static void gather(struct sampler *s, const struct partial *g, int a, int b,
-                   const struct family *f) {
+/* Applications of the kinds `of`. */
+static void gather(struct sampler *s, const struct partial *g, int a, int b, const struct family *f,
+                   uint64_t of) {
   VEC_RESERVE(&s->candidates, CANDIDATES_MAX);
-  s->candidates.count += sampler_offers(&s->families, f, g->images, s->scratch, a, b,
-                                        s->candidates.data + s->candidates.count);
+  struct candidate *all = s->candidates.data + s->candidates.count;
+  int count = sampler_offers(&s->families, f, g->images, s->scratch, a, b, all), kept = 0;
+  for (int i = 0; i < count; i++)
+    if (of & kind_of(all[i].op, &all[i].attrs)) all[kept++] = all[i];
+  s->candidates.count += kept;
 }
 
 /* Every application of a type; pairs that would make the kernel too wide are not looked at. */
 static void gather_all(struct sampler *s, const struct partial *g, const struct family *f,
-                       struct remaining left) {
+                       struct remaining left, uint64_t of) {
   int nodes = s->scratch->count;
   s->candidates.count = 0;
   for (int a = 0; a < nodes; a++) {
-    if (!f->binary && partial_width_allows(g, a, -1, left)) gather(s, g, a, -1, f);
+    if (!f->binary && partial_width_allows(g, a, -1, left)) gather(s, g, a, -1, f, of);
     for (int b = 0; f->binary && b < nodes; b++)
-      if (partial_width_allows(g, a, b, left)) gather(s, g, a, b, f);
+      if (partial_width_allows(g, a, b, left)) gather(s, g, a, b, f, of);
   }
 }
 
 int sampler_applications(struct sampler *s, const struct partial *g, const struct family *f,
                          struct remaining left, const struct candidate **out) {
-  gather_all(s, g, f, left);
+  gather_all(s, g, f, left, any_kind);
   *out = s->candidates.data;
   return s->candidates.count;
 }
@@ -347,15 +385,16 @@ int sampler_kept(const struct sample_options *o, const struct candidate *c) {
   return ALWAYS;
 }
 
-/* One application of the type, uniformly among the legal ones that are kept; false if there is
- * none. */
+
+/* One application of the type, uniformly among the legal ones that are kept (all, where the step is
+ * for certain kinds); false if there is none. */
 static bool apply_one(struct sampler *s, struct partial *g, const struct family *f,
-                      struct remaining left, struct random *r) {
-  gather_all(s, g, f, left);
+                      struct remaining left, uint64_t of, struct random *r) {
+  gather_all(s, g, f, left, of);
   while (s->candidates.count) {
     struct candidate *all = s->candidates.data;
     int i = (int)random_below(r, (uint32_t)s->candidates.count);
-    int share = sampler_kept(s->o, &all[i]);
+    int share = of == any_kind ? sampler_kept(s->o, &all[i]) : ALWAYS;
     bool keep = share == ALWAYS || (int)random_below(r, ALWAYS) < share;
     if (keep && partial_try(g, &all[i], left)) return true;
     all[i] = all[--s->candidates.count];
@@ -382,10 +421,10 @@ canvas_status sampler_check(canvas_context *ctx, const struct sampler *s) {
   const struct sample_options *o = &s->options;
   struct neighbours images = sampler_images(s, NULL);
   int any = 0, seeing = 0;
-  for (int i = 0; i < s->families.plain_count; i++) {
-    int weight = sampler_type_weight(o, s->families.plain[i]);
-    any += weight;
-    seeing += family_sees(o, s->families.plain[i]) ? weight : 0;
+  for (int i = 0; i < OFTEN_TYPES; i++) {
+    bool plain = kinds_of_family(types[i]) & kinds_of_space(o->space) & ~kinds_weighted();
+    any += plain ? o->often[i] : 0;
+    seeing += plain && family_sees(o, types[i]) ? o->often[i] : 0;
   }
   if (o->require_reach && o->most < REACH_LEAST)
     return fail(
@@ -393,13 +432,12 @@ canvas_status sampler_check(canvas_context *ctx, const struct sampler *s) {
         "primitives=%d..%d: a kernel that reaches has at least %d primitives, one that reads "
         "neighbours and an fc; allow more, or give require=none",
         o->least, o->most, REACH_LEAST);
-  if (o->often[OFTEN_FREE]) return CANVAS_OK; /* drawn with the weights of draws=paper */
   if (!any) return fail(ctx, CANVAS_BAD_INPUT, "draws= gives all types of primitives the weight 0");
   if (o->require_reach && images.windows && !seeing)
     return fail(ctx, CANVAS_BAD_INPUT,
                 "draws= gives the weight 0 to all that reads neighbours (unfold, shift, softmax, "
                 "fold with image_fold): give one of them a weight, or require=none");
-  return CANVAS_OK;
+  return limits_check(ctx, o, s->drawable, images);
 }
 
 /* An index below n by its weight; n where all weights are 0. */
@@ -414,21 +452,23 @@ static int pick_type(const struct sample_options *o, const struct family *const 
 }
 
 /* An application of one of these types. */
-static bool step(struct sampler *s, struct partial *g, const struct family *const *of, int count,
-                 struct remaining left, struct random *r) {
+static bool step(struct sampler *s, struct partial *g, const struct family *const *families,
+                 int count, struct remaining left, uint64_t of, struct random *r) {
   const struct family *order[FAMILIES_MAX];
-  memcpy(order, of, (size_t)count * sizeof *order);
+  memcpy(order, families, (size_t)count * sizeof *order);
+  count = drop_families(order, count, of);
   for (int n = count; n > 0; n--) {
     int i = n > 1 || count > 1 ? pick_type(s->o, order, n, r) : 0;
     if (i == n) return false;
-    if (apply_one(s, g, order[i], left, r)) return true;
+    if (apply_one(s, g, order[i], left, of, r)) return true;
     order[i] = order[n - 1];
   }
   return false;
 }
 
-int sampler_weighted_most(int n) {
-  return n * 3 / 5 < WEIGHTED_MAX ? n * 3 / 5 : WEIGHTED_MAX;
+int sampler_weighted_most(const struct sample_options *o, int n) {
+  int most = n * o->limits.weighted_share / 1000;
+  return most < o->limits.weighted_most ? most : o->limits.weighted_most;
 }
 
 struct rules sampler_rules_for(struct rules rules, int n) {
@@ -436,30 +476,89 @@ struct rules sampler_rules_for(struct rules rules, int n) {
   return rules;
 }
 
-/* One try; the stream goes on where the last one stopped. */
-static bool grow(struct sampler *s, struct partial *g, struct random *r) {
-  const struct sample_options *o = s->o;
+/* Where a kernel gets what it must hold: each at a step of its own, drawn before the first. */
+struct plan {
+  int count;
+  struct {
+    uint64_t of;
+    bool weighted;
+    int step; /* among the plain ones, or the weighted ones */
+  } need[NEEDS_MAX + 1];
+};
+
+static bool plan_one(const struct sampler *s, uint64_t of, struct remaining left, struct random *r,
+                     struct plan *p) {
+  bool weighted = !(of & s->drawable & ~kinds_weighted());
+  int steps = weighted ? left.weighted : left.plain;
+  if (!steps) return false;
+  p->need[p->count].of = of & (weighted ? kinds_weighted() : ~kinds_weighted());
+  p->need[p->count].weighted = weighted;
+  p->need[p->count++].step = (int)random_below(r, (uint32_t)steps);
+  return true;
+}
+
+/* False: the kernel has no step for one. */
+static bool plan_all(const struct sampler *s, bool matmul, struct remaining left, struct random *r,
+                     struct plan *p) {
+  const struct limits *l = &s->options.limits;
+  p->count = 0;
+  for (int i = 0; i < l->needs; i++)
+    if (!plan_one(s, l->need[i], left, r, p)) return false;
+  return !matmul || plan_one(s, matmuls, left, r, p);
+}
+
+/* The kinds that this step may apply: of what is needed and not there yet, if it is the step for
+ * it. */
+static uint64_t planned(const struct sampler *s, const struct plan *p, bool weighted, int step) {
+  uint64_t held = p->count ? kernel_kinds(s->scratch) : 0;
+  for (int i = 0; i < p->count; i++)
+    if (p->need[i].weighted == weighted && p->need[i].step == step && !(p->need[i].of & held))
+      return p->need[i].of;
+  return any_kind;
+}
+
+/* How many of n primitives have weights; false: none of the numbers that are allowed. */
+static bool draw_weighted(const struct sampler *s, int n, struct random *r, int *out) {
+  const struct limits *l = &s->options.limits;
+  int least = l->weighted_least, most = sampler_weighted_most(&s->options, n);
+  *out = 0;
+  if (most < least || !s->families.weighted_count) return !l->weighted_given || !least;
+  *out = least + (int)random_below(r, (uint32_t)(most - least + 1));
+  return true;
+}
+
+static bool take_steps(struct sampler *s, struct partial *g, struct remaining left,
+                       const struct plan *plan, struct random *r) {
   const struct families *f = &s->families;
-  int n = o->least + (int)random_below(r, (uint32_t)(o->most - o->least + 1));
-  int most = sampler_weighted_most(n);
-  struct remaining left = {.plain = n};
-  if (most) left.weighted = 1 + (int)random_below(r, (uint32_t)most);
-  left.plain -= left.weighted;
-  g->rules = sampler_rules_for(g->rules, n);
-  g->max_width = WIDTH_MIN + (int)random_below(r, WIDTH_MAX - WIDTH_MIN + 1);
-  partial_start(g);
-  for (int steps = n; steps > 0; steps--) {
+  int plain = 0, heavy = 0;
+  for (int steps = left.plain + left.weighted; steps > 0; steps--) {
     /* every order of plain and weighted steps is equally likely */
     bool weighted = (int)random_below(r, (uint32_t)steps) < left.weighted;
+    uint64_t of = planned(s, plan, weighted, weighted ? heavy++ : plain++);
     if (weighted) {
       left.weighted--;
-      if (!step(s, g, f->weighted, f->weighted_count, left, r)) return false;
+      if (!step(s, g, f->weighted, f->weighted_count, left, of, r)) return false;
     } else {
       left.plain--;
-      if (!step(s, g, f->plain, f->plain_count, left, r)) return false;
+      if (!step(s, g, f->plain, f->plain_count, left, of, r)) return false;
     }
   }
   return true;
+}
+
+/* One try; the stream goes on where the last one stopped. */
+static bool grow(struct sampler *s, struct partial *g, bool matmul, struct random *r) {
+  const struct sample_options *o = s->o;
+  int width = o->limits.width_least;
+  int n = o->least + (int)random_below(r, (uint32_t)(o->most - o->least + 1));
+  struct remaining left = {.plain = n};
+  struct plan plan;
+  if (!draw_weighted(s, n, r, &left.weighted)) return false;
+  left.plain -= left.weighted;
+  g->rules = sampler_rules_for(g->rules, n);
+  g->max_width = width + (int)random_below(r, (uint32_t)(o->limits.width_most - width + 1));
+  partial_start(g);
+  return plan_all(s, matmul, left, r, &plan) && take_steps(s, g, left, &plan, r);
 }
 
 /* Names nodes a, b, ... as a person would, and the kernel by its index. */
@@ -579,14 +678,36 @@ bool sampler_finish(struct sampler *s, struct partial *partial, int64_t g) {
   return partial_finish(partial) && kernel_is_simple(s->scratch) && as_drawn(s, &partial->rules, g);
 }
 
-static bool one_try(struct sampler *s, const struct rules *rules, struct random *r, int64_t *g) {
+bool sampler_matmul(const struct sampler *s, struct random *r) {
+  int share = s->options.limits.matmul;
+  return share && (int)random_below(r, ALWAYS) < share;
+}
+
+/* The size of windows that K stands for: the least of layers that see neighbours. */
+static int64_t least_window(const struct sampler *s, bool along_h) {
+  int64_t least = 1;
+  for (int i = 0; i < s->layers.count; i++) {
+    int64_t size = along_h ? s->layers.data[i].kh : s->layers.data[i].kw;
+    if (size > 1 && (least == 1 || size < least)) least = size;
+  }
+  return least;
+}
+
+bool sampler_wanted(const struct sampler *s, const struct kernel *k, bool matmul) {
+  if (matmul && !(kernel_kinds(k) & matmuls)) return false;
+  return limits_kept(&s->options.limits, k, least_window(s, true), least_window(s, false));
+}
+
+static bool one_try(struct sampler *s, const struct rules *rules, bool matmul, struct random *r,
+                    int64_t *g) {
   struct partial partial;
   *g = sampler_groups(s, r);
   sampler_partial(s, *g, NULL, &partial);
   partial.rules = *rules;
-  if (!grow(s, &partial, r) || !partial_finish(&partial)) return false;
-  return kernel_is_simple(s->scratch) ? as_drawn(s, &partial.rules, *g)
-                                      : as_simplified(s, rules, *g);
+  if (!grow(s, &partial, matmul, r) || !partial_finish(&partial)) return false;
+  bool is = kernel_is_simple(s->scratch) ? as_drawn(s, &partial.rules, *g)
+                                         : as_simplified(s, rules, *g);
+  return is && sampler_wanted(s, s->scratch, matmul);
 }
 
 int sampler_kinds(const struct sampler *s, struct draw_kind out[DRAW_KINDS]) {
@@ -608,7 +729,7 @@ int sampler_kinds(const struct sampler *s, struct draw_kind out[DRAW_KINDS]) {
 
 bool sampler_try(struct sampler *s, const struct draw_kind *kind, struct random *r, int64_t *g) {
   s->o = kind->options;
-  return one_try(s, &kind->rules, r, g);
+  return one_try(s, &kind->rules, sampler_matmul(s, r), r, g);
 }
 
 canvas_status sampler_draw(canvas_context *ctx, struct sampler *s, uint64_t index,
@@ -616,8 +737,9 @@ canvas_status sampler_draw(canvas_context *ctx, struct sampler *s, uint64_t inde
   struct random r;
   s->o = opens_free(&s->options, s->seed, index, &r) ? &s->unruled : &s->options;
   struct rules rules = rules_of_draw(s->o, &r);
+  bool matmul = sampler_matmul(s, &r);
   for (int try = 0; try < TRIES; try++) {
-    if (!one_try(s, &rules, &r, g)) continue;
+    if (!one_try(s, &rules, matmul, &r, g)) continue;
     *out = sampler_finished(s->scratch, index);
     return CANVAS_OK;
   }

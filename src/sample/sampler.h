@@ -7,6 +7,7 @@
 #define CANVAS_SAMPLE_SAMPLER_H
 
 #include "base/random.h"
+#include "sample/limits.h"
 #include "sample/rules.h"
 
 /* How often something is drawn, in thousandths (the table in sample_options.c has names and
@@ -48,7 +49,9 @@ struct sample_options {
   int64_t groups;         /* G; 0 = draw one factor >= 2 of the common channels */
   int64_t elements_limit; /* of one tensor, per sample: 2^25 */
   int often[OFTEN_COUNT];
+  unsigned given; /* a bit per enum often that the text names: these hold in free draws, too */
   struct rules rules;
+  struct limits limits;
   enum kernel_space space; /* rows of wider ones are not drawn: SPACE_PAPER */
 };
 
@@ -57,21 +60,26 @@ struct sample_options {
  * without primitives= they are 3..8, with draws=paper 5..12. */
 canvas_status sample_options_parse(canvas_context *ctx, const char *text, size_t length,
                                    struct sample_options *out);
-/* What a free draw keeps of them: the weights of draws=paper, and no rules. */
+/* What a free draw keeps of them: the weights of draws=paper but for those given, and no rules. */
 struct sample_options sample_options_free(const struct sample_options *o);
 
 /* What is drawn: types without weights and with them. CANVAS_BAD_INPUT where there are too many. */
 enum { FAMILIES_MAX = 32 };
 struct families {
   enum kernel_space space;
+  const struct limits *limits; /* NULL: none */
   const struct family *plain[FAMILIES_MAX], *weighted[FAMILIES_MAX];
   int plain_count, weighted_count;
 };
 canvas_status families_list(canvas_context *ctx, const struct row *rows, int count,
                             enum kernel_space space, struct families *out);
-/* The family's choices that the space has; 0 for a family that is never drawn. */
+/* The family's choices that space and limits have; 0 for a family that is never drawn. */
 int families_choices(const struct families *f, const struct family *family, const struct kernel *k,
                      int a, int b, struct candidate out[CANDIDATES_MAX]);
+
+/* CANVAS_BAD_INPUT, with the cause, if no kernel can be as the options demand (sample_check.c). */
+canvas_status limits_check(canvas_context *ctx, const struct sample_options *o, uint64_t drawable,
+                           struct neighbours images);
 
 struct sampler;
 
@@ -104,6 +112,10 @@ struct rules sampler_rules(const struct sampler *s, struct random *r);
 /* The name of the first rule that a finished kernel breaks at the targets, or NULL. */
 const char *sampler_broken(const struct sampler *s, const struct rules *rules,
                            const struct kernel *k, int64_t g);
+/* Whether a finished kernel is as the options demand; `matmul`: it must hold one. */
+bool sampler_wanted(const struct sampler *s, const struct kernel *k, bool matmul);
+/* Whether a draw whose stream goes on here must hold a matmul. */
+bool sampler_matmul(const struct sampler *s, struct random *r);
 /* Whether all weights of a finished kernel can matter at the targets whose images are small. */
 bool sampler_all_matter(const struct sampler *s, const struct kernel *k, int64_t g);
 /* Whether a finished kernel could have been drawn: legal step by step, by these rules at every

@@ -17,8 +17,8 @@ int sampler_kinds(const struct sampler *s, struct draw_kind out[DRAW_KINDS]);
 bool sampler_try(struct sampler *s, const struct draw_kind *kind, struct random *r, int64_t *g);
 /* All values that G may have; returns their number. */
 int sampler_all_groups(const struct sampler *s, const int64_t **out);
-/* How many of n primitives own weights: 1 to so many; none if that is 0. */
-int sampler_weighted_most(int n);
+/* How many of n primitives may own weights, at most. */
+int sampler_weighted_most(const struct sample_options *o, int n);
 /* The rules of a try with n primitives. */
 struct rules sampler_rules_for(struct rules rules, int n);
 /* A type's applications, legal or not; returns their number. `out` holds until the next call. */

@@ -93,6 +93,37 @@ static void impossible_draws(void **state) {
       {NO_NEIGHBOURS " fold=0 free=0", "8,1,1", ""},
       {NO_NEIGHBOURS " fold=0 free=0", "p 8 8 4 4 1 1 1\n", ""},
       {NO_NEIGHBOURS " fold=0 free=0.1", "8,4,4", ""},
+      {"need=softmax forbid=s", "8,4,4",
+       "need= needs 'softmax', which allow=, forbid= or a weight of 0 leaves out"},
+      {"draws=rules softmax=0 need=softmax", "8,4,4",
+       "need= needs 'softmax', which allow=, forbid= or a weight of 0 leaves out"},
+      {"need=mix", "8,4,4",
+       "need= needs 'mix', which space=paper does not have: give a wider space"},
+      {"space=published need=mix", "8,4,4", ""},
+      {"with_matmul=0.5", "8,4,4",
+       "with_matmul= needs 'matmul', which space=paper does not have: give a wider space"},
+      {"need=relu:exp:sin primitives=2", "8,4,4",
+       "need= names 3 primitives, and kernels have at most 2: raise primitives="},
+      {"space=wide need=fc:mix weighted=1", "8,4,4",
+       "need= names 2 primitives with weights, and kernels have at most 1 of these: raise "
+       "weighted=, weighted_share= or primitives="},
+      {"weighted=6..7", "8,4,4",
+       "weighted=6..7: of at most 8 primitives a share of 0.6 is 4: raise weighted_share= or "
+       "primitives="},
+      {"allow=unfold:relu", "8,4,4",
+       "allow=, forbid=, weighted= and weighted_share= leave no primitive with weights: allow "
+       "fc, or give require=none"},
+      {"allow=unfold:relu require=none", "8,4,4", ""},
+      {"allow=fc", "8,4,4", "allow= and forbid= leave no primitive without weights"},
+      {"forbid=unfold:shift", "8,4,4", ""},
+      {"forbid=unfold:shift:fold:softmax", "8,4,4",
+       "allow= and forbid= leave nothing that reads neighbours (unfold, shift, fold, softmax): "
+       "allow one of them, or give require=none"},
+      {"weighted=3 weighted_share=1 primitives=3", "8,4,4",
+       "weighted=3..3 leaves no primitive that reads neighbours: raise primitives=, or give "
+       "require=none"},
+      {"receptive=2 allow=relu:fc require=none", "8,4,4",
+       "receptive=2: allow= and forbid= leave no primitive that reads other pixels"},
       {"draws=paper unfold=0 shift=0 require=none", "8,4,4", ""},
       {"draws=paper unfold=0", "8,4,4", ""},
       {"draws=paper grouping=0 shift=0 unfold=0 elementwise=0 fold=0 softmax=0 broadcast=0 "

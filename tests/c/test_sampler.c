@@ -281,8 +281,7 @@ static void rejects(void **state) {
        "line 1, column 7: expected 'paper', 'published' or 'wide', found 'table1'"},
       {"64,8,8", "depth=3",
        "line 1, column 1: expected an option (draws=, space=, primitives=, require=, groups= or "
-       "elements=; "
-       "docs/kernel.md lists those that change draws=), found 'depth'"},
+       "elements=; docs/kernel.md lists the others), found 'depth'"},
       {"64,8,8", "draws=random", "line 1, column 7: expected 'rules' or 'paper', found 'random'"},
       {"64,8,8", "free=0.2 draws=paper",
        "line 1, column 10: draws= stands before the options that change it"},

@@ -137,6 +137,7 @@ TABLE = {
             "linear": NO_TEXT + NEVER,
             "depthwise": NO_TEXT + NEVER,
             "unequal": NO_TEXT + NEVER,
+            "space": NO_TEXT,
             "draws": NO_WHOLE + NEVER,
             "epochs": NO_WHOLE + NEVER,
             "longer": NO_WHOLE + NEVER,
@@ -217,7 +218,36 @@ TABLE = {
             "require": NO_TEXT,
             "draws": NO_TEXT,
             "norm": NO_TEXT,
+            "space": NO_TEXT,
+            **dict.fromkeys(
+                ("allowed_filter", "forbidden_filter", "necessary_filter"), [0.5, 1, Odd()]
+            ),
+            **dict.fromkeys(
+                ("kernel_sizes", "dilated_sizes", "shift_sizes"), [0.5, 3, (), "3", Odd()]
+            ),
+            **dict.fromkeys(
+                ("num_primitive_range", "num_max_width_range", "num_weighted_range"),
+                [0.5, 3, (0, 0), (1,), "3", Odd()],
+            ),
+            "max_weighted_ratio": [0, -1, 2, "x", True, Odd()],
+            "force_bmm_possibility": [-1, 2, "x", True, Odd()],
+            "min_receptive_size": NO_WHOLE,
+            "ensure_spatial_invariance": NO_SWITCH,
+            "workers": [0, *NO_WHOLE],
+            "timeout": [-1, "x", Odd()],
         },
+    ),
+    "empty_sample": ({}, {}),
+    "debug_sample": ({}, {}),
+    "remove_cache": ({}, {}),
+    "init_weights": ({}, {"module": NO_MODULE}),
+    "get_state_dict": (
+        {"module": "NETWORK"},
+        {"module": NO_MODULE, "remove_placeholders": NO_SWITCH},
+    ),
+    "restore_from_state_dict": (
+        {"module": "NETWORK", "state_dict": {}},
+        {"module": NO_MODULE, "state_dict": [0.5, 1, "x", Odd()], "strict": NO_SWITCH},
     ),
     "save": ({"pack": "PACK", "path": "p"}, {"pack": NO_PACK, "path": NO_PATH + NEVER}),
     "restore_kept": ({"model": "NETWORK"}, {"model": NO_MODULE}),

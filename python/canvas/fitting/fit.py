@@ -139,6 +139,7 @@ class Fit:
     unequal=TEXT,
     say=FUNCTION,
     draws=WHOLE,
+    space=TEXT,
     epochs=WHOLE,
     longer=WHOLE,
     final_seeds=WHOLE,
@@ -165,6 +166,7 @@ def fit(
     depthwise: str = "no",
     unequal: str = "gcd",
     draws: int = 200,
+    space: str = "paper",
     epochs: int = 2,
     longer: int = 6,
     final_seeds: int = 3,
@@ -194,7 +196,8 @@ def fit(
     "macs=0.3x" and "params=0.5x" (a share of the layers replaced); each gets candidates of its
     own.  `policy`, `linear`, `depthwise` ("yes", "no"), `unequal`: which layers, as
     in canvas.convert.  `draws`: kernels that are screened;
-    0 takes known operators alone.  `epochs`: passes of distillation for every candidate; `longer`:
+    0 takes known operators alone.  `space`: their primitives, "paper", "published" or "wide".
+    `epochs`: passes of distillation for every candidate; `longer`:
     for the best of each kind, which are made from `final_seeds` seeds and scored on test images.
     `time_limit`: seconds, or a text such as "10m", of which screening and table get 45 %.
     `memory`: bytes for recorded layers.  `latency`: "none" times no network, which a budget of
@@ -226,6 +229,7 @@ def fit(
         "depthwise": depthwise,
         "unequal": unequal,
         "draws": draws,
+        "space": space,
         "epochs": epochs,
         "longer": longer,
         "final_seeds": final_seeds,

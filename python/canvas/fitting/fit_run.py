@@ -259,7 +259,7 @@ class FitRun:
         return screen(
             self.teacher.targets, self.recorded[layer.name], self.seed, count, self.workers,
             self.until(SCREENING_ENDS), known, tell, self.quantities,
-            lambda jobs, until: self.runner.errors(jobs, self.seed, until),
+            lambda jobs, until: self.runner.errors(jobs, self.seed, until), self.options["space"],
         )  # fmt: skip
 
     def _step(self, name: str) -> None:

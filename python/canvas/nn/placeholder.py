@@ -12,22 +12,27 @@ when the process starts (so that a script prints the same kernel twice), set by 
 
 from __future__ import annotations
 
+import inspect
 import math
+import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace as replaced
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from .. import _core
-from ..arguments import SWITCH, TEXT, WHOLE, checked, shown
+from ..arguments import SWITCH, TEXT, WHOLE, checked, did_you_mean, shown
 from ..errors import CanvasError, NoSolution, one_line
+from ..options import latency_limit, without_latency
 from .layer_target import Target, plain_name, targets_text
+from .layer_time import share_of_time
 from .layer_view import View
 from .pack import KernelPack
+from .published_options import PUBLISHED, by_argument, check_running, published_options
 
 DRAWS = 1000  # indices that one call of `sample` tries
 NORMS = ("batch", "none")
@@ -289,7 +294,7 @@ def seed(number: int) -> None:
     _Process.seed, _Process.index = number, 0
 
 
-@checked(budget=TEXT, groups=WHOLE, require=TEXT, draws=TEXT, norm=TEXT)
+@checked(budget=TEXT, groups=WHOLE, require=TEXT, draws=TEXT, norm=TEXT, space=TEXT)
 def sample(
     module: nn.Module,
     example_input: Any = None,
@@ -301,53 +306,163 @@ def sample(
     require: str | None = None,
     draws: str | None = None,
     norm: str = "none",
+    space: str | None = None,
+    *,
+    allowed_filter: str | Sequence[str] | None = None,
+    forbidden_filter: str | Sequence[str] | None = None,
+    necessary_filter: str | Sequence[str] | None = None,
+    kernel_sizes: Sequence[int] | None = None,
+    dilated_sizes: Sequence[int] | None = None,
+    shift_sizes: Sequence[int] | None = None,
+    num_primitive_range: tuple[int, int] | None = None,
+    num_max_width_range: tuple[int, int] | None = None,
+    num_weighted_range: tuple[int, int] | None = None,
+    max_weighted_ratio: float | None = None,
+    force_bmm_possibility: float | None = None,
+    min_receptive_size: int | None = None,
+    ensure_spatial_invariance: bool | None = None,
+    workers: int = 1,
+    timeout: float = 0,
 ) -> KernelPack:
     """Draw a kernel for all placeholders of a network, with sizes that fill the budget.
 
     `budget`: such as "macs=0.5x,params=0.5x", relative to the replaced layers; a quantity that is
-    not named is limited to 1.0x.  A placeholder put in by hand counts as a dense 3x3 convolution
-    C -> C.  `seed` and `index`: draw number `index` of `seed`, the same on every machine.  Without
-    `index` it is the first draw that fits; without `seed` the next one of the process seed
-    (canvas.seed).  `primitives`: number of primitives, "5..12" or (5, 12).  `groups`: the value of
-    G.  `require`: "reach" (see several pixels along H and W, mix all channels; the default) or
-    "none".  `norm`: "batch" adds a BatchNorm after every weight inside the kernel, as a search
-    does.  `draws`: "rules" (the default) or "paper", with changes such as "rules,free=0.2".
+    not named is limited to 1.0x.  With "latency=0.6x" in it the layers' native code is timed, and
+    kernels that are slower are passed over.  A placeholder put in by hand counts as a dense 3x3
+    convolution C -> C.  `seed` and `index`: draw number `index` of `seed`, the same on every
+    machine.  Without `index` it is the first draw that fits; without `seed` the next one of the
+    process seed (canvas.seed).  `primitives`: number of primitives, "5..12" or (5, 12).
+    `groups`: the value of G.  `require`: "reach" (see several pixels along H and W, mix all channels;
+    the default) or "none".  `norm`: "batch" adds a BatchNorm after every weight inside the kernel, as
+    a search does.  `draws`: "rules" (the default) or "paper", with changes such as
+    "rules,free=0.2".  `space`: the primitives that are drawn, "paper" (the default), "published"
+    or "wide".
+
+    The others are the options of the published release, by its names; docs/kernel.md has their
+    table.  Given ones hold in every draw.  `workers` changes nothing; `timeout`: seconds after
+    which no further draw is tried, 0 for none.
 
     Raises CanvasError for bad input and NoSolution if no kernel fits.
     """
+    given = {name: value for name, value in locals().items() if name in PUBLISHED}
+    targets = targets_text(known_targets(get_placeholders(module, example_input)))
+    return draw_pack(
+        targets,
+        budget=budget,
+        seed=seed,
+        index=index,
+        primitives=primitives,
+        groups=groups,
+        require=require,
+        draws=draws,
+        norm=norm,
+        space=space,
+        workers=workers,
+        timeout=timeout,
+        **given,
+    )
+
+
+@checked(budget=TEXT, groups=WHOLE, require=TEXT, draws=TEXT, norm=TEXT, space=TEXT)
+def draw_pack(
+    targets: str,
+    *,
+    budget: str | None = None,
+    seed: int | None = None,
+    index: int | None = None,
+    primitives: str | tuple[int, int] | None = None,
+    groups: int | None = None,
+    require: str | None = None,
+    draws: str | None = None,
+    norm: str = "none",
+    space: str | None = None,
+    workers: int = 1,
+    timeout: float = 0,
+    **published: Any,
+) -> KernelPack:
+    """`sample` for a text of targets."""
     if norm not in NORMS:
         raise CanvasError(f"norm is one of: {', '.join(NORMS)}, not {norm!r}")
-    targets = targets_text(known_targets(get_placeholders(module, example_input)))
-    budget = "macs=1x" if budget is None else budget
-    options = _draw_options(primitives, groups, require, draws)
+    for name in published:
+        if name not in PUBLISHED:
+            known = (*inspect.signature(sample).parameters,)[2:]
+            raise TypeError(f"there is no option '{name}'" + did_you_mean(name, known))
+    check_running(workers, timeout)
+    if primitives is not None and published.get("num_primitive_range") is not None:
+        raise CanvasError("primitives and num_primitive_range are the same: give one of them")
+    options = _draw_options(primitives, groups, require, draws, space)
+    options = f"{options} {published_options(published)}".strip()
+    wanted = _Wanted(targets, options, *_budget_of(budget), norm, timeout, published)
     if seed is not None:
         _check_whole("seed", seed)
     if index is not None:
         _check_whole("index", index)
-        stream = _Process.seed if seed is None else seed
-        return _draw(targets, stream, index, options, budget, norm)
-    return _first(targets, seed, options, budget, norm)
+        return wanted.draw(_Process.seed if seed is None else seed, index)
+    return wanted.first(seed)
 
 
-def _first(targets: str, seed: int | None, options: str, budget: str, norm: str) -> KernelPack:
-    why = ""
-    for turn in range(DRAWS):
-        at = (seed, turn) if seed is not None else (_Process.seed, _Process.index)
-        if seed is None:
-            _Process.index += 1
+def _budget_of(budget: str | None) -> tuple[str, float | None]:
+    """The budget without its latency, and the limit of that."""
+    try:
+        limit = latency_limit({"budget": budget})
+    except CanvasError as error:
+        raise CanvasError(str(error).removeprefix("--")) from None
+    if limit is not None:
+        budget = without_latency(budget) or None
+    return "macs=1x" if budget is None else budget, limit
+
+
+class _Wanted(NamedTuple):
+    """What a draw must be."""
+
+    targets: str
+    options: str
+    budget: str
+    latency: float | None
+    norm: str
+    timeout: float
+    published: Mapping[str, Any]
+
+    def first(self, seed: int | None) -> KernelPack:
+        """The first draw that fits."""
+        why, begun = "", time.monotonic()
+        for turn in range(DRAWS):
+            if turn and self.timeout and time.monotonic() - begun > self.timeout:
+                raise NoSolution(
+                    f"none of {turn} draws fits within the timeout of {self.timeout:g} s; the "
+                    f"last one: {why}"
+                )
+            at = (seed, turn) if seed is not None else (_Process.seed, _Process.index)
+            if seed is None:
+                _Process.index += 1
+            try:
+                return self.draw(*at)
+            except NoSolution as error:
+                why = str(error)
+        raise NoSolution(
+            f"none of {DRAWS} draws fits the budget '{self.budget}'; the last one: {why}"
+        )
+
+    def draw(self, seed: int, index: int) -> KernelPack:
         try:
-            return _draw(targets, *at, options, budget, norm)
-        except NoSolution as error:
-            why = str(error)
-    raise NoSolution(f"none of {DRAWS} draws fits the budget '{budget}'; the last one: {why}")
-
-
-def _draw(targets: str, seed: int, index: int, options: str, budget: str, norm: str) -> KernelPack:
-    drawn = _core.draw(targets, seed, index, options)
-    if drawn is None:
-        raise NoSolution(f"draw {index} of seed {seed} is skipped: none of its tries was legal")
-    kernel, groups = drawn
-    return KernelPack(_core.solve(kernel, targets, budget, f"G={groups} norm={norm}"))
+            drawn = _core.draw(self.targets, seed, index, self.options)
+        except NoSolution:
+            raise
+        except CanvasError as error:
+            if not any(value is not None for value in self.published.values()):
+                raise
+            raise by_argument(error, self.options, self.published) from None
+        if drawn is None:
+            raise NoSolution(
+                f"draw {index} of seed {seed} is skipped: none of its tries was legal"
+            )
+        kernel, groups = drawn
+        text = _core.solve(kernel, self.targets, self.budget, f"G={groups} norm={self.norm}")
+        if self.latency is not None:
+            share = share_of_time(text, self.targets)
+            if share > self.latency:
+                raise NoSolution(f"its layers take {share:.2f}x the time of the convolutions")
+        return KernelPack(text)
 
 
 def _draw_options(
@@ -355,6 +470,7 @@ def _draw_options(
     groups: int | None,
     require: str | None,
     draws: str | None,
+    space: str | None,
 ) -> str:
     words = []
     if not isinstance(primitives, (str, tuple, type(None))):
@@ -367,6 +483,7 @@ def _draw_options(
         ("primitives", primitives),
         ("groups", groups),
         ("require", require),
+        ("space", space),
         ("draws", draws),
     ):
         if value is not None:

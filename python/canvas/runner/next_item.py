@@ -31,7 +31,7 @@ REJECTED = 200  # ... and candidates in a row that were rejected before their tr
 
 def draw_options(options: dict[str, Any]) -> str:
     """The options of a draw in the core's spelling."""
-    names = ("primitives", "require", "groups", "draws")
+    names = ("primitives", "require", "groups", "space", "draws")
     return " ".join(f"{name}={options[name]}" for name in names if options[name] is not None)
 
 
