@@ -124,22 +124,23 @@ static void members(struct builder *b, int node, int member) {
              member + 1);
 }
 
-/* A group as one loop: its members are quotients and remainders. */
+/* A group as one loop: its members are quotients and remainders. One step is no loop, so that what is
+ * declared there is known behind it. */
 static void folded_loop(struct builder *b, int node) {
   const struct schedule_loop *loop = &build_node(b, node)->loop;
   const struct bound_loop *bound = &b->tree->loops[node];
   int64_t extent = bound->extent;
   struct space_checkpoint m = loop_space_checkpoint(&b->space);
-  bool copied = b->copied;
-  b->copied |= bound->unrolled && extent > 1;
-  for (int64_t i = 0; bound->unrolled && i < extent; i++) {
+  bool copied = b->copied, constant = bound->unrolled || extent == 1;
+  b->copied |= constant && extent > 1;
+  for (int64_t i = 0; constant && i < extent; i++) {
     build_group(b, loop, px_int(b->px, i));
     copy(b, node, body, 0);
     build_clear_group(b, loop);
     loop_space_rollback(&b->space, m);
   }
   b->copied = copied;
-  if (bound->unrolled) return;
+  if (constant) return;
   struct block block = build_open_range(b, b->nodes[node].counter, 0, extent, 1);
   build_group(b, loop, build_open_axis(b, b->nodes[node].counter, 0, extent));
   build_prefetch(b, node);

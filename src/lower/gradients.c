@@ -44,7 +44,8 @@ struct gradients {
   } tape;
   struct slope *back; /* by entry: of the output */
   int back_capacity;
-  bool *image; /* by number of a weight: what it multiplies depends on the image */
+  bool *image;       /* by number of a weight: what it multiplies depends on the image */
+  const bool *apart; /* by weight: it need not */
 };
 
 static bool is_zero(struct slope s) {
@@ -285,7 +286,9 @@ static void open_back(struct gradients *g) {
     g->back = mem_grow(g->back, (size_t)g->back_capacity * sizeof *g->back);
   }
   for (int i = 0; i < g->tape.count; i++) g->back[i] = (struct slope){0, 0};
-  for (int i = 0; i < g->weights; i++) g->image[i] = false;
+  for (int w = 1, i = 0; w < g->p->inputs.count; w++)
+    for (int64_t left = program_elements(g->p, g->p->inputs.data[w]); left > 0; left--)
+      g->image[i++] = g->apart && g->apart[w - 1];
 }
 
 static void open_output(struct gradients *g, struct random *r) {
@@ -323,9 +326,10 @@ void gradients_pass(struct gradients *g, uint64_t index, bool smooth, bool *matt
   backward(g, matters);
 }
 
-struct gradients *gradients_new(const struct program *p) {
+struct gradients *gradients_new(const struct program *p, const bool *apart) {
   struct gradients *g = mem_alloc(sizeof *g);
   g->p = p;
+  g->apart = apart;
   g->values = mem_alloc((size_t)p->tensors.count * sizeof *g->values);
   for (int i = 0; i < p->tensors.count; i++)
     g->values[i] = mem_alloc((size_t)program_elements(p, i) * sizeof **g->values);

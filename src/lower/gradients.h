@@ -11,15 +11,16 @@
 
 struct gradients;
 
-/* Of a verified program whose first input is the image and whose others are weights. Borrows p. */
-struct gradients *gradients_new(const struct program *p);
+/* Of a verified program whose first input is the image and whose others are weights. apart (may be NULL)
+ * says of each weight that what it meets need not depend on the image. Borrows both. */
+struct gradients *gradients_new(const struct program *p, const bool *apart);
 void gradients_free(struct gradients *g);
 
 /* The numbers of all weights, one after another in the order of the inputs. */
 int gradients_numbers(const struct gradients *g);
 
 /* One random image with random weights. Sets matters[i] where number i multiplies what depends on the
- * image and the product changes the output. `smooth`: max, min and abs have a slope on both sides, so
+ * image (unless its weight is apart) and the product changes the output. `smooth`: max, min and abs have a slope on both sides, so
  * that what does not matter here does not matter anywhere, but for accidents. */
 void gradients_pass(struct gradients *g, uint64_t index, bool smooth, bool *matters);
 

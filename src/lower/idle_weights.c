@@ -205,8 +205,23 @@ static int run_as_it_is(struct test *t) {
   return weight_of(t->p, first_idle(t));
 }
 
-static int idle_in(const struct program *p) {
-  struct test t = {.p = p, .g = gradients_new(p)};
+/* By weight: it is added, or multiplies a constant. */
+static void list_apart(const struct kernel *k, bool apart[KERNEL_NODES_MAX]) {
+  bool constant[KERNEL_NODES_MAX] = {false};
+  int weights = 0;
+  for (int i = 1; i < k->count; i++) {
+    const struct node *n = &k->nodes[i];
+    constant[i] = node_row(n)->family == &family_coords;
+    bool inputs = true;
+    for (int j = 0; j < node_row(n)->arity; j++) inputs = inputs && constant[n->in[j]];
+    constant[i] |= inputs;
+    if (node_row(n)->facts & FACT_WEIGHTS)
+      apart[weights++] = constant[i] || n->op == PRIMITIVE_BIAS;
+  }
+}
+
+static int idle_in(const struct program *p, const bool *apart) {
+  struct test t = {.p = p, .g = gradients_new(p, apart)};
   t.count = gradients_numbers(t.g);
   t.now = mem_alloc((size_t)t.count);
   t.ever = mem_alloc((size_t)t.count);
@@ -232,7 +247,9 @@ static int test(const struct kernel *k, const struct sizes *at) {
   struct program *p;
   if (!small_sizes(k, at, &small)) return 0; /* nothing shows that they matter */
   if (lower_binding(&ctx, k, &small, 1, &p) != CANVAS_OK) return 0;
-  int idle = idle_in(p);
+  bool apart[KERNEL_NODES_MAX];
+  list_apart(k, apart);
+  int idle = idle_in(p, apart);
   program_free(p);
   return idle;
 }

@@ -855,6 +855,19 @@ static void groups_of_one_step(void **state) {
                   "three loops"),
         ctx.message);
   program_free(p);
+  // what a folded group of one step makes is read behind it
+  p = parsed(
+      "program one\nin X f32 [n:1, c:4, k:8]\nm[n:1, c:1] = X[n, c, k] // max k:8\n"
+      "Y[n:1, c:4, h:6] = m[n, 0] - X[n, c, h]\nout Y\n");
+  static const char *const marks[] = {"", ":para", ":unroll"};
+  for (int i = 0; i < 3; i++) {
+    char text[160];
+    snprintf(text, sizeof text,
+             "{n, m_c}:fold%s, k => @m[n][m_c] = n, {m_c}/c // k\nn, c, h => @Y = n, c, h\n",
+             marks[i]);
+    CHECK(batch_add(&b, p, scheduled(text), "one step"), ctx.message);
+  }
+  program_free(p);
   batch_flush(&b, b.options);
 }
 
@@ -1236,16 +1249,16 @@ static bool is_cheap(const struct program *p) {
   return points < 1e6;
 }
 
-static void sampled_kernels(void **state) {
+static void check_sampled(const char *options, int wanted) {
   struct batch b = {.options = "-O1 -march=native"};
   struct random r;
   canvas_targets *targets;
   canvas_sampler *sampler;
   const struct machine machine = machine_avx512;
-  int wanted = all() ? 300 : SANITIZED ? 12 : 60, found = 0;
+  int found = 0;
   random_open(&r, 11, RANDOM_TEST, 3);
   CHECK_INT(canvas_targets_parse(&ctx, TARGETS, strlen(TARGETS), &targets), CANVAS_OK, ctx.message);
-  CHECK_INT(canvas_sampler_new(&ctx, targets, "", 0, 11, &sampler), CANVAS_OK, ctx.message);
+  CHECK_INT(canvas_sampler_new(&ctx, targets, options, strlen(options), 11, &sampler), CANVAS_OK, ctx.message);
   for (uint64_t i = 0; found < wanted && i < 4 * (uint64_t)wanted; i++) {
     canvas_kernel *kernel;
     int64_t groups;
@@ -1265,9 +1278,18 @@ static void sampled_kernels(void **state) {
     program_free(p);
   }
   batch_flush(&b, b.options);
-  CHECK_INT(found, wanted, "kernels");
+  CHECK_INT(found, wanted, options);
   canvas_sampler_free(sampler);
   canvas_targets_free(targets);
+}
+
+// Free sizes are as large as they may be, and the interpreter is slow.
+static void sampled_kernels(void **state) {
+  check_sampled("free_size=0", all() ? 300 : SANITIZED ? 12 : 60);
+}
+
+static void sampled_wide_kernels(void **state) {
+  check_sampled("free_size=0 space=wide", all() ? 500 : SANITIZED ? 12 : 60);
 }
 
 static void random_schedules_of_kernels(void **state) {
@@ -1291,4 +1313,4 @@ CHECK_MAIN(cmocka_unit_test(examples), cmocka_unit_test(constructs),
            cmocka_unit_test(operators), cmocka_unit_test(phases),
            cmocka_unit_test(weights_not_finite), cmocka_unit_test(shared_rows),
            cmocka_unit_test(random_schedules), cmocka_unit_test(borders),
-           cmocka_unit_test(random_schedules_of_kernels), cmocka_unit_test(sampled_kernels))
+           cmocka_unit_test(random_schedules_of_kernels), cmocka_unit_test(sampled_kernels), cmocka_unit_test(sampled_wide_kernels))

@@ -28,6 +28,11 @@ static void finds_idle_weights(void **state) {
     int expected;
   } rows[] = {
       {"b = fc a to=C\nout b", "C=16 H=1 W=1", -1},
+      /* an offset, and what reads a constant, need no image to matter */
+      {"b = bias a over=C\nout b", "C=16 H=2 W=2", -1},
+      {"b = coords a over=H\nc = fc b to=C\nd = add c a\nout d", "C=16 H=2 W=2", -1},
+      {"b = coords a over=H\nc = fc b to=C\nd = add c a\nout d", "C=16 H=1 W=2", 0},
+      {"b = bias a over=C\nc = norm b over=H,W\nout c", "C=16 H=2 W=2", 0},
       {conv, "C=16 H=1 W=1", 0},
       {conv, "C=16 H=2 W=2", -1},
       {conv, "C=16 H=2 W=2 stride=2", 0}, /* one pixel, once pooled */
@@ -81,6 +86,7 @@ static const struct {
     {"a 32 8 1 1 1 1 1\nb 8 32 2 2 3 2 1\nc 16 16 1 9 3 1 1\n", "draws=paper"},
     {"a 16 16 2 2 5 1 1\nb 16 16 3 4 7 1 1\n", ""},
     {"16,1,9", "require=none"},
+    {"16,3,3", "space=wide"},
 };
 
 static struct sampler *sampler_of(const char *targets, const char *options, struct targets *list) {

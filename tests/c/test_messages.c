@@ -92,7 +92,7 @@ static void impossible_draws(void **state) {
       {"draws=rules unfold=0 shift=0 fold=0 free=0", "8,4,4", ""},
       {NO_NEIGHBOURS " fold=0 free=0", "8,1,1", ""},
       {NO_NEIGHBOURS " fold=0 free=0", "p 8 8 4 4 1 1 1\n", ""},
-      {NO_NEIGHBOURS " fold=0 free=0.1", "8,4,4", ""},
+      {NO_NEIGHBOURS " fold=0 free=0.1", "8,4,4", blind},
       {"need=softmax forbid=s", "8,4,4",
        "need= needs 'softmax', which allow=, forbid= or a weight of 0 leaves out"},
       {"draws=rules softmax=0 need=softmax", "8,4,4",

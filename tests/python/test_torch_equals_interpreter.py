@@ -604,11 +604,12 @@ c 128 64 28 28 5x3 1 1
 """
 
 
-def draws(count, start=0):
+def draws(count, start=0, space="paper"):
     """`count` sampled packs of TARGETS that fit the budget, with their index."""
     index, found = start, 0
     while found < count:
-        drawn = _core.draw(TARGETS, 11, index, "require=none" if index % 2 else "")
+        options = f"space={space} require={'none' if index % 2 else 'reach'}"
+        drawn = _core.draw(TARGETS, 11, index, options)
         index += 1
         if drawn is None:
             continue
@@ -636,8 +637,9 @@ def one_sampled(index, pack):
     return "equal"
 
 
-def test_sampled_kernels():
-    results = [one_sampled(index, pack) for index, pack in draws(60)]
+@pytest.mark.parametrize("space", ["paper", "published", "wide"])
+def test_sampled_kernels(space):
+    results = [one_sampled(index, pack) for index, pack in draws(60, space=space)]
     assert results.count("equal") >= 55
 
 

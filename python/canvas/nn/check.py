@@ -31,6 +31,7 @@ LIMIT = 1e100  # larger values are reported as an overflow
 STEPS = 250_000  # of the interpreter for one binding; with more, elements are sampled
 SPELLINGS = ("with patterns", "without patterns")
 HEIGHT, WIDTH = 5, 6  # after the stride; unequal, so that swapped axes show
+EVEN = 4, 8  # for kernels that pool their images
 
 
 class Pack(Protocol):
@@ -93,11 +94,12 @@ def _small_pack(pack: P, kind: tuple[int, ...], binding: dict[str, int]) -> P:
     largest = binding["cout"] if projected else math.gcd(binding["cin"], binding["cout"])
     why = ""
     heights = sorted({HEIGHT * stride - (stride > 1), HEIGHT * stride})
+    images = [(height, WIDTH * stride) for height in heights] + [(EVEN[0] * stride, EVEN[1] * stride)]
     grains = [m for m in (2, 3, 4, 6, 8, 12, 16, 24, 32) if groups * m < largest]
     for channels in [*(groups * m for m in grains if groups * m >= 4), largest]:
         cin, cout = channels * inputs, channels * outputs
-        for height, budget in product(heights, ("macs=1x", "macs=30x", "macs=none")):
-            sizes = f"{height} {WIDTH * stride} {kh}x{kw} {stride} 1 {dilation} {projected}"
+        for (height, width), budget in product(images, ("macs=1x", "macs=30x", "macs=none")):
+            sizes = f"{height} {width} {kh}x{kw} {stride} 1 {dilation} {projected}"
             target = f"small {cin} {cout} {sizes}"
             try:
                 options = f"G={groups} exempt=1 norm={pack.norm}"
