@@ -11,8 +11,8 @@
 
 struct gradients;
 
-/* Of a verified program whose first input is the image and whose others are weights. apart (may be NULL)
- * says of each weight that what it meets need not depend on the image. Borrows both. */
+/* Of a verified program whose first input is the image and whose others are weights. apart (may be
+ * NULL): by weight, whether what it meets need not depend on the image. Borrows both. */
 struct gradients *gradients_new(const struct program *p, const bool *apart);
 void gradients_free(struct gradients *g);
 
