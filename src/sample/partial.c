@@ -125,6 +125,7 @@ static bool finishable(const struct partial *g, struct remaining left) {
     all.mixed |= g->reach[i].mixed;
     readable |= output_substitution(&k->nodes[i].shape, &x, &by);
   }
+  if (!left.weighted && g->rules.on >> RULE_FIXED_SIZE & 1 && !kernel_variables(k)) return false;
   int merges = g->width - 1, looks = g->require_reach && reach_missing(&all, g->images);
   if (merges + looks + !bent > left.plain) return false;
   if (g->require_reach && all.mixed != CHANNELS_ALL && !left.weighted) return false;

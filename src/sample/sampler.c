@@ -546,6 +546,13 @@ static bool take_steps(struct sampler *s, struct partial *g, struct remaining le
   return true;
 }
 
+/* Of the paper's primitives the output takes the free size of a lone fc: no need to draw the kernel. */
+static bool is_fixed_at_once(const struct sampler *s, const struct partial *g,
+                             struct remaining left) {
+  return s->options.space == SPACE_PAPER && g->rules.on >> RULE_FIXED_SIZE & 1 &&
+         left.weighted < FREE_LEAST;
+}
+
 /* One try; the stream goes on where the last one stopped. */
 static bool grow(struct sampler *s, struct partial *g, bool matmul, struct random *r) {
   const struct sample_options *o = s->o;
@@ -556,6 +563,7 @@ static bool grow(struct sampler *s, struct partial *g, bool matmul, struct rando
   if (!draw_weighted(s, n, r, &left.weighted)) return false;
   left.plain -= left.weighted;
   g->rules = sampler_rules_for(g->rules, n);
+  if (is_fixed_at_once(s, g, left)) return false;
   g->max_width = width + (int)random_below(r, (uint32_t)(o->limits.width_most - width + 1));
   partial_start(g);
   return plan_all(s, matmul, left, r, &plan) && take_steps(s, g, left, &plan, r);
