@@ -210,16 +210,16 @@ class Setting(NamedTuple):
 
 # Kernels of few primitives, options with which about one in a thousand draws is this kernel.
 COUNTED = {
-    "shifted convolution": (
-        "primitives=2..3 draws=paper",
-        "b = shift a over=W by=-1 fill=zero;c = unfold b over=H,W k=K;d = fc c to=C;out d",
+    "convolution": (
+        "primitives=2 draws=paper",
+        "b = unfold a over=H,W k=K;c = fc b to=C;out c",
     ),
     "sine of a convolution": (
-        "primitives=3..4",
+        "primitives=3",
         "b = unfold a over=H,W k=K;c = fc b to=C;d = sin c;out d",
     ),
     "spatially separable": (
-        "primitives=3..4",
+        "primitives=4",
         "b = unfold a over=H k=K;c = fc b to=x0;d = unfold c over=W k=K;e = fc d to=C;out e",
     ),
 }

@@ -423,7 +423,8 @@ static void explain(const struct walk *w, int n, int weighted, struct buf *out) 
 static canvas_status probability_of(canvas_context *ctx, struct sampler *s, const struct kernel *k,
                                     const struct draw_kind *kind, struct probability *out) {
   int n = kernel_primitives(k), weighted = weighted_of(k), goal_of[KERNEL_NODES_MAX];
-  int most = sampler_weighted_most(kind->options, n), range = kind->options->most - kind->options->least + 1;
+  int most = sampler_weighted_most(kind->options, n),
+      range = kind->options->most - kind->options->least + 1;
   *out = (struct probability){.of_try = 0};
   if (limits_demand(&kind->options->limits))
     return fail(ctx, CANVAS_BAD_INPUT,

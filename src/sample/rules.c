@@ -71,18 +71,31 @@ static bool made_gate(const struct growth *g, const struct node *n) {
          !(g->gated >> b & 1);
 }
 
+/* A product of two tensors that only bounded functions read, as attention's scores, or nobody yet. */
+static bool are_scores(const struct kernel *k, int node) {
+  if (node_row(&k->nodes[node])->family != &family_matmul) return false;
+  for (int i = node + 1; i < k->count; i++) {
+    const struct node *n = &k->nodes[i];
+    int none[2] = {LINEAR, LINEAR};
+    struct node alone = {.op = n->op, .in = {0, node_row(n)->arity > 1 ? 1 : -1}};
+    for (int j = 0; j < node_row(n)->arity; j++)
+      if (n->in[j] == node && growth_of(&alone, none)) return false;
+  }
+  return true;
+}
+
 static bool grows_too_fast(const struct kernel *k) {
   struct growth g = {.gated = 0};
   for (int i = 0; i < k->count; i++) {
     const struct node *n = &k->nodes[i];
     bool gated = false;
     g.of[i] = growth_of(n, g.of);
-    g.fc[i] = node_row(n)->facts & FACT_WEIGHTS ? UINT64_C(1) << i : 0;
+    g.fc[i] = node_row(n)->facts & FACT_CONTRACTS ? UINT64_C(1) << i : 0;
     for (int j = 0; j < node_row(n)->arity; j++) {
       g.fc[i] |= g.fc[n->in[j]];
       gated |= g.gated >> n->in[j] & 1;
     }
-    if (g.of[i] > LINEAR) {
+    if (g.of[i] > LINEAR && !are_scores(k, i)) {
       if (!made_gate(&g, n)) return true;
       g.of[i] = LINEAR;
       gated = true;

@@ -385,7 +385,6 @@ int sampler_kept(const struct sample_options *o, const struct candidate *c) {
   return ALWAYS;
 }
 
-
 /* One application of the type, uniformly among the legal ones that are kept (all, where the step is
  * for certain kinds); false if there is none. */
 static bool apply_one(struct sampler *s, struct partial *g, const struct family *f,
@@ -713,8 +712,8 @@ static bool one_try(struct sampler *s, const struct rules *rules, bool matmul, s
   sampler_partial(s, *g, NULL, &partial);
   partial.rules = *rules;
   if (!grow(s, &partial, matmul, r) || !partial_finish(&partial)) return false;
-  bool is = kernel_is_simple(s->scratch) ? as_drawn(s, &partial.rules, *g)
-                                         : as_simplified(s, rules, *g);
+  bool is =
+      kernel_is_simple(s->scratch) ? as_drawn(s, &partial.rules, *g) : as_simplified(s, rules, *g);
   return is && sampler_wanted(s, s->scratch, matmul);
 }
 

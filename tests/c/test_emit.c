@@ -1258,7 +1258,8 @@ static void check_sampled(const char *options, int wanted) {
   int found = 0;
   random_open(&r, 11, RANDOM_TEST, 3);
   CHECK_INT(canvas_targets_parse(&ctx, TARGETS, strlen(TARGETS), &targets), CANVAS_OK, ctx.message);
-  CHECK_INT(canvas_sampler_new(&ctx, targets, options, strlen(options), 11, &sampler), CANVAS_OK, ctx.message);
+  CHECK_INT(canvas_sampler_new(&ctx, targets, options, strlen(options), 11, &sampler), CANVAS_OK,
+            ctx.message);
   for (uint64_t i = 0; found < wanted && i < 4 * (uint64_t)wanted; i++) {
     canvas_kernel *kernel;
     int64_t groups;
@@ -1313,4 +1314,5 @@ CHECK_MAIN(cmocka_unit_test(examples), cmocka_unit_test(constructs),
            cmocka_unit_test(operators), cmocka_unit_test(phases),
            cmocka_unit_test(weights_not_finite), cmocka_unit_test(shared_rows),
            cmocka_unit_test(random_schedules), cmocka_unit_test(borders),
-           cmocka_unit_test(random_schedules_of_kernels), cmocka_unit_test(sampled_kernels), cmocka_unit_test(sampled_wide_kernels))
+           cmocka_unit_test(random_schedules_of_kernels), cmocka_unit_test(sampled_kernels),
+           cmocka_unit_test(sampled_wide_kernels))

@@ -219,16 +219,18 @@ TABLE = {
             "draws": NO_TEXT,
             "norm": NO_TEXT,
             "space": NO_TEXT,
-            **dict.fromkeys(
-                ("allowed_filter", "forbidden_filter", "necessary_filter"), [0.5, 1, Odd()]
-            ),
-            **dict.fromkeys(
-                ("kernel_sizes", "dilated_sizes", "shift_sizes"), [0.5, 3, (), "3", Odd()]
-            ),
-            **dict.fromkeys(
-                ("num_primitive_range", "num_max_width_range", "num_weighted_range"),
-                [0.5, 3, (0, 0), (1,), "3", Odd()],
-            ),
+            **{
+                name: [0.5, 1, Odd()]
+                for name in ("allowed_filter", "forbidden_filter", "necessary_filter")
+            },
+            **{
+                name: [0.5, 3, (), "3", Odd()]
+                for name in ("kernel_sizes", "dilated_sizes", "shift_sizes")
+            },
+            **{
+                name: [0.5, 3, (0, 0), (1,), "3", Odd()]
+                for name in ("num_primitive_range", "num_max_width_range", "num_weighted_range")
+            },
             "max_weighted_ratio": [0, -1, 2, "x", True, Odd()],
             "force_bmm_possibility": [-1, 2, "x", True, Odd()],
             "min_receptive_size": NO_WHOLE,

@@ -40,13 +40,11 @@ def of_draw(kernel: str, options: str) -> float:
 @pytest.mark.parametrize(
     ("options", "nodes"),
     [
+        # of one length, and none that others of that length are simplified to
+        ("primitives=2 draws=paper", "b = unfold a over=H,W k=K;c = fc b to=C;out c"),
+        ("primitives=3", "b = unfold a over=H,W k=K;c = fc b to=C;d = sin c;out d"),
         (
-            "primitives=2..3 draws=paper",
-            "b = shift a over=W by=-1 fill=zero;c = unfold b over=H,W k=K;d = fc c to=C;out d",
-        ),
-        ("primitives=3..4", "b = unfold a over=H,W k=K;c = fc b to=C;d = sin c;out d"),
-        (
-            "primitives=3..4",
+            "primitives=4",
             "b = unfold a over=H k=K;c = fc b to=x0;d = unfold c over=W k=K;e = fc d to=C;out e",
         ),
     ],
@@ -57,7 +55,7 @@ def test_draws_are_as_probable_as_computed(options: str, nodes: str) -> None:
     drawn = (_core.draw(RESNET18, 1, index, options) for index in range(count))
     found = sum(draw is not None and _core.hash(draw[0]) == wanted for draw in drawn)
     expected = count * of_draw(kernel, options)
-    assert 2 < expected < 40
+    assert 2 < expected < 2000
     assert abs(found - expected) < 4 * math.sqrt(expected)
 
 
@@ -111,6 +109,14 @@ def exceptions() -> dict[str, set[str]]:
     return {rule: set(names.split(", ")) for rule, names in rows}
 
 
+def solved_anyhow(kernel: str) -> str:
+    """Without a budget; of images that can be pooled, if need be."""
+    try:
+        return _core.solve(kernel, RESNET18, "macs=none,params=none", "G=8")
+    except _core.NoSolution:
+        return _core.solve(kernel, "64,28,28;128,28,28", "macs=none,params=none", "G=8")
+
+
 def test_rules_reject_the_listed_examples_alone() -> None:
     found: dict[str, set[str]] = {}
     for path in EXAMPLES:
@@ -118,7 +124,7 @@ def test_rules_reject_the_listed_examples_alone() -> None:
         try:
             pack = _core.solve(kernel, RESNET18, "macs=0.5x,params=0.5x", "G=8")
         except _core.NoSolution:
-            pack = _core.solve(kernel, RESNET18, "macs=none,params=none", "G=8")
+            pack = solved_anyhow(kernel)
         for rule in _testing.broken_rules(pack, "").split():
             found.setdefault(rule, set()).add(path.stem)
     assert found == exceptions()

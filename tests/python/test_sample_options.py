@@ -283,10 +283,10 @@ def test_a_timeout_ends_with_the_cause() -> None:
 def test_a_budget_of_latency() -> None:
     assert sampled(budget="latency=50x")
     with pytest.raises(
-        canvas.NoSolution, match="its layers take .*x the time of the convolutions"
+        canvas.NoSolution, match=r"its layers take .*x the time of the convolutions"
     ):
         sampled(budget="macs=1x,latency=0.00001x", timeout=0.01)
-    with pytest.raises(canvas.CanvasError, match="^budget takes one latency"):
+    with pytest.raises(canvas.CanvasError, match=r"^budget takes one latency"):
         sampled(budget="latency=2")
 
 
@@ -336,10 +336,22 @@ def test_an_unknown_name_gets_the_nearest() -> None:
 
 def test_the_exports_of_the_release() -> None:
     torch = pytest.importorskip("torch")
-    for name in (
-        "KernelPack Identity Conv2D Placeholder get_placeholders remove_cache seed debug_sample "
-        "empty_sample sample replace get_state_dict restore_from_state_dict init_weights"
-    ).split():
+    for name in [
+        "KernelPack",
+        "Identity",
+        "Conv2D",
+        "Placeholder",
+        "get_placeholders",
+        "remove_cache",
+        "seed",
+        "debug_sample",
+        "empty_sample",
+        "sample",
+        "replace",
+        "get_state_dict",
+        "restore_from_state_dict",
+        "init_weights",
+    ]:
         assert getattr(canvas, name).__doc__
         assert name in canvas.__all__
     assert "unfold c" not in canvas.debug_sample().kernel

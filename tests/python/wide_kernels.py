@@ -48,16 +48,16 @@ ROWS = {
     " t = softmax s over=W2; o = matmul g t over=W with=W2 each=G,H; out o",
     "pixels_meet_channels": "- | s = matmul a a over=H,W; m = fold s max over=C2;"
     " n = fold s mean over=C2; p = fc n to=C; q = add m p; r = mul q a; out r",
-    "second_axes": "- | s = matmul a a scaled over=C; b = bias s over=H2,W2; n = norm b over=H2,W2;"
-    " m = fold n mean over=H2,W2; o = mul m a; p = fold s max over=H2; q = fold p mean over=W2;"
+    "second_axes": "- | s = matmul a a scaled over=C; b = bias s over=H2,W2;"
+    " n = norm b over=H2,W2; m = fold n mean over=H2,W2; o = mul m a; p = fold s max over=H2; q = fold p mean over=W2;"
     " r = add q o; out r",
     "windows_meet": "- | u = unfold a over=W k=3; v = unfold a over=H k=3; t = tanh v;"
     " s = matmul u t over=KW with=KH each=C,H,W; out s",
     "swapped": "G=2 | g = group a by=G; s = swap g; t = tanh s; u = swap t; v = sub u g;"
     " w = group s none; x = add w a; y = add v x; out y",
     "swapped_groups": "G=2 | g = group a by=C/G; s = swap g; d = fc s to=C; out d",
-    "ungrouped": "G=2 | g = group a by=G; s = softmax g over=C; u = group s none; h = group u each;"
-    " v = unfold h over=W k=3; i = group v none; d = fc i to=C; out d",
+    "ungrouped": "G=2 | g = group a by=G; s = softmax g over=C; u = group s none;"
+    " h = group u each; v = unfold h over=W k=3; i = group v none; d = fc i to=C; out d",
     "parts": "- | b = pick a at=1 of=4; c = pick a at=0 of=2; d = pick c at=1 of=2; e = sub b d;"
     " f = fc e to=C; g = pick a at=1 of=2; h = pick a at=0 of=2; i = stack g h; j = group i none;"
     " k = add f j; out k",
@@ -77,8 +77,8 @@ ROWS = {
     " g = group c by=G; d = shift g over=C,W by=2; e = shift d over=C,H by=1 fill=zero; out e",
     "window_shifts": "- | u = unfold a over=H,W,C k=3; b = shift u over=KH by=1;"
     " c = shift b over=KW by=-1 fill=zero; d = shift c over=KC by=1; e = fc d to=C; out e",
-    "shifts_apart": "G=4 | g = group a by=G; b = shift g each over=H; c = shift b each over=W fill=zero;"
-    " d = shift g each over=H,W; e = shift d each over=C fill=zero; f = add c e; out f",
+    "shifts_apart": "G=4 | g = group a by=G; b = shift g each over=H;"
+    " c = shift b each over=W fill=zero; d = shift g each over=H,W; e = shift d each over=C fill=zero; f = add c e; out f",
 }
 
 # Those whose images must be multiples of four; every image of the others is odd somewhere.

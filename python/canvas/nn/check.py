@@ -94,7 +94,9 @@ def _small_pack(pack: P, kind: tuple[int, ...], binding: dict[str, int]) -> P:
     largest = binding["cout"] if projected else math.gcd(binding["cin"], binding["cout"])
     why = ""
     heights = sorted({HEIGHT * stride - (stride > 1), HEIGHT * stride})
-    images = [(height, WIDTH * stride) for height in heights] + [(EVEN[0] * stride, EVEN[1] * stride)]
+    images = [(height, WIDTH * stride) for height in heights] + [
+        (EVEN[0] * stride, EVEN[1] * stride)
+    ]
     grains = [m for m in (2, 3, 4, 6, 8, 12, 16, 24, 32) if groups * m < largest]
     for channels in [*(groups * m for m in grains if groups * m >= 4), largest]:
         cin, cout = channels * inputs, channels * outputs

@@ -332,9 +332,9 @@ def sample(
     convolution C -> C.  `seed` and `index`: draw number `index` of `seed`, the same on every
     machine.  Without `index` it is the first draw that fits; without `seed` the next one of the
     process seed (canvas.seed).  `primitives`: number of primitives, "5..12" or (5, 12).
-    `groups`: the value of G.  `require`: "reach" (see several pixels along H and W, mix all channels;
-    the default) or "none".  `norm`: "batch" adds a BatchNorm after every weight inside the kernel, as
-    a search does.  `draws`: "rules" (the default) or "paper", with changes such as
+    `groups`: the value of G.  `require`: "reach" (see several pixels along H and W, mix all
+    channels; the default) or "none".  `norm`: "batch" adds a BatchNorm after every weight inside
+    the kernel, as a search does.  `draws`: "rules" (the default) or "paper", with changes such as
     "rules,free=0.2".  `space`: the primitives that are drawn, "paper" (the default), "published"
     or "wide".
 

@@ -139,6 +139,6 @@ def init_weights(module: nn.Module) -> None:
         nn.init.trunc_normal_(module.weight, std=deviation, a=-2 * deviation, b=2 * deviation)
     if isinstance(module, nn.LayerNorm) and module.weight is not None:
         module.weight.fill_(1)
-    if isinstance(module, (nn.Conv1d, nn.Conv2d, nn.Linear, nn.LayerNorm)):
-        if module.bias is not None:
-            module.bias.fill_(0)
+    biased = isinstance(module, (nn.Conv1d, nn.Conv2d, nn.Linear, nn.LayerNorm))
+    if biased and module.bias is not None:
+        module.bias.fill_(0)
