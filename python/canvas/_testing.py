@@ -28,7 +28,7 @@ def simplify(kernel: str) -> str:
 
 
 def value_key(kernel: str) -> str:
-    """A key of what the kernel computes once simplified, 32 hexadecimal digits.
+    """A key of what the simplified kernel computes; '' if it has no small sizes.
 
     Equal keys: equal functions of image and weights (docs/kernel.md). "" if the kernel has no
     small sizes to evaluate it at.

@@ -102,6 +102,18 @@ static void refuses_large_kernels(void **state) {
              nodes);
 }
 
+static void refuses_demands(void **state) {
+  static const char *const rows[] = {"need=relu", "width=2..3", "weighted=1", "receptive=2"};
+  CHECK_ROWS (rows, row) {
+    struct probability p;
+    CHECK_INT(look(*row, "b = fc a to=C;out b", &p), CANVAS_BAD_INPUT, *row);
+    CHECK_TEXT(ctx.message,
+               "the probability is computed without need=, width=, weighted=, weighted_share=, "
+               "receptive=, with_matmul= and fixed_hw=: leave them out",
+               *row);
+  }
+}
+
 static void all_kinds_are_all_draws(void **state) {
   static const struct {
     const char *options;
@@ -122,4 +134,5 @@ static void all_kinds_are_all_draws(void **state) {
 }
 
 CHECK_MAIN(cmocka_unit_test(is_what_counting_gives), cmocka_unit_test(says_why_there_is_none),
-           cmocka_unit_test(refuses_large_kernels), cmocka_unit_test(all_kinds_are_all_draws))
+           cmocka_unit_test(refuses_large_kernels), cmocka_unit_test(refuses_demands),
+           cmocka_unit_test(all_kinds_are_all_draws))

@@ -49,7 +49,8 @@ ROWS = {
     "pixels_meet_channels": "- | s = matmul a a over=H,W; m = fold s max over=C2;"
     " n = fold s mean over=C2; p = fc n to=C; q = add m p; r = mul q a; out r",
     "second_axes": "- | s = matmul a a scaled over=C; b = bias s over=H2,W2;"
-    " n = norm b over=H2,W2; m = fold n mean over=H2,W2; o = mul m a; p = fold s max over=H2; q = fold p mean over=W2;"
+    " n = norm b over=H2,W2; m = fold n mean over=H2,W2; o = mul m a;"
+    " p = fold s max over=H2; q = fold p mean over=W2;"
     " r = add q o; out r",
     "windows_meet": "- | u = unfold a over=W k=3; v = unfold a over=H k=3; t = tanh v;"
     " s = matmul u t over=KW with=KH each=C,H,W; out s",
@@ -78,7 +79,8 @@ ROWS = {
     "window_shifts": "- | u = unfold a over=H,W,C k=3; b = shift u over=KH by=1;"
     " c = shift b over=KW by=-1 fill=zero; d = shift c over=KC by=1; e = fc d to=C; out e",
     "shifts_apart": "G=4 | g = group a by=G; b = shift g each over=H;"
-    " c = shift b each over=W fill=zero; d = shift g each over=H,W; e = shift d each over=C fill=zero; f = add c e; out f",
+    " c = shift b each over=W fill=zero; d = shift g each over=H,W;"
+    " e = shift d each over=C fill=zero; f = add c e; out f",
 }
 
 # Those whose images must be multiples of four; every image of the others is odd somewhere.
