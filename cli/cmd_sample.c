@@ -86,20 +86,21 @@ static bool write_options(struct arguments *a, char *out, size_t size) {
   const char *primitives = option_text(a, "--primitives", NULL);
   const char *require = option_text(a, "--require", "reach");
   const char *draws = option_text(a, "--draws", "rules");
-  const char *space = option_text(a, "--space", "paper");
+  const char *space = option_text(a, "--space", NULL);
   if (!option_whole(a, "--groups", 0, 1, INT64_C(1) << 24, &groups)) return false;
   if (strcmp(require, "reach") && strcmp(require, "none"))
     return report_error("--require takes reach or none, not '%.60s'", require), false;
   if (primitives && !is_range(primitives))
     return report_error("--primitives takes a range such as 5..12, not '%.60s'", primitives), false;
-  if (strcmp(space, "paper") && strcmp(space, "published") && strcmp(space, "wide"))
+  if (space && strcmp(space, "paper") && strcmp(space, "published") && strcmp(space, "wide"))
     return report_error("--space takes paper, published or wide, not '%.60s'", space), false;
   if (strlen(draws) > DRAWS_LENGTH)
     return report_error(
                "--draws takes rules or paper, with changes such as rules,free=0.2, not '%.60s...'",
                draws),
            false;
-  int length = snprintf(out, size, "require=%s space=%s ", require, space);
+  int length = snprintf(out, size, "require=%s ", require);
+  if (space) length += snprintf(out + length, size - (size_t)length, "space=%s ", space);
   if (groups)
     length += snprintf(out + length, size - (size_t)length, "groups=%lld ", (long long)groups);
   if (primitives)

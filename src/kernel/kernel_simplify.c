@@ -358,6 +358,20 @@ static bool same_broadcast(const struct shape *l, const struct shape *r, const s
          dim_equal(&before, &before2) && dim_equal(&behind, &behind2);
 }
 
+/* Whether the node is one of the paper's, on the paper's axes: what is known of others' axes is their
+ * families' alone. */
+static bool is_plain(const struct kernel *k, const struct node *n) {
+  const unsigned axes = ROLES_FIRST & ~(1 << ROLE_KC);
+  const struct family *f = node_row(n)->family;
+  bool moves = f == &family_shift || f == &family_unfold;
+  for (int j = 0; j < node_row(n)->arity; j++)
+    if (shape_roles(node_input(k, n, j)) & ~axes) return false;
+  if (shape_roles(&n->shape) & ~axes || (moves && n->attrs.over & ~(unsigned)ROLES_SPATIAL))
+    return false;
+  enum kernel_space space = node_row(n)->space;
+  return (space == SPACE_PAPER || space == SPACE_NONE) && !(f == &family_fc && n->attrs.over);
+}
+
 static bool keeps_zero(const struct node *n) {
   return n->op != PRIMITIVE_SIGMOID && n->op != PRIMITIVE_EXP;
 }
@@ -403,6 +417,7 @@ static bool moves_past(const struct known *s, const struct node *n, const struct
                        struct rewrite *r) {
   const struct node *m = input(s, n, 0);
   if (node_row(n)->arity != 1 || node_row(m)->family != mover || !only_reader(s, n)) return false;
+  if (!is_plain(s->k, m) || !is_plain(s->k, n)) return false;
   bool passes = mover == &family_shift    ? shift_passes(s->k, m, n)
                 : mover == &family_unfold ? unfold_passes(m, n)
                                           : group_passes(n);
@@ -438,6 +453,10 @@ static bool pairs_along(const struct shape *l, const struct shape *r, unsigned o
   return !(over & ~common) && !(over & ~shape_roles(l));
 }
 
+static bool is_broadcast(const struct node *n) {
+  return node_row(n)->family == &family_broadcast;
+}
+
 static bool only_reader_is(const struct known *s, const struct node *n, int node) {
   return s->readers[node] == (n->in[0] == node) + (n->in[1] == node);
 }
@@ -445,7 +464,8 @@ static bool only_reader_is(const struct known *s, const struct node *n, int node
 /* op of two equal shifts = the shift of op; of a shift and what is equal along its axes, too, where
  * zeros stay zeros */
 static bool binary_of_shift(const struct known *s, const struct node *n, struct rewrite *r) {
-  if (node_row(n)->arity != 2 || !reads(s, n, 1, PRIMITIVE_SHIFT)) return false;
+  if (!is_broadcast(n) || !reads(s, n, 1, PRIMITIVE_SHIFT) || !is_plain(s->k, input(s, n, 1)))
+    return false;
   const struct node *left = input(s, n, 0), *shift = input(s, n, 1);
   const struct shape *l = node_input(s->k, n, 0);
   bool both = left->op == PRIMITIVE_SHIFT && attrs_equal(&left->attrs, &shift->attrs) &&
@@ -462,14 +482,14 @@ static bool binary_of_shift(const struct known *s, const struct node *n, struct 
 
 /* a group on the left changes only which elements meet */
 static bool left_group(const struct known *s, const struct node *n, struct rewrite *r) {
-  if (node_row(n)->arity != 2 || node_row(input(s, n, 0))->family != &family_group) return false;
+  if (!is_broadcast(n) || node_row(input(s, n, 0))->family != &family_group) return false;
   int from = input(s, n, 0)->in[0];
   return same_broadcast(node_input(s->k, n, 0), &n->shape, &s->k->nodes[from].shape, &n->shape) &&
          reads_instead(r, n, 0, from);
 }
 
 static bool right_group(const struct known *s, const struct node *n, struct rewrite *r) {
-  if (node_row(n)->arity != 2 || node_row(input(s, n, 1))->family != &family_group) return false;
+  if (!is_broadcast(n) || node_row(input(s, n, 1))->family != &family_group) return false;
   int from = input(s, n, 1)->in[0];
   const struct shape *l = node_input(s->k, n, 0);
   if (!only_reader_is(s, n, n->in[1]) || !same_broadcast(l, &n->shape, l, &s->k->nodes[from].shape))
@@ -477,6 +497,16 @@ static bool right_group(const struct known *s, const struct node *n, struct rewr
   becomes(r, (enum primitive)n->op, n->in[0], from);
   r->after = n->in[1];
   r->attrs = input(s, n, 1)->attrs;
+  return true;
+}
+
+/* An fc along just what it contracts anyway. */
+static bool fc_over_all(const struct known *s, const struct node *n, struct rewrite *r) {
+  unsigned channel = 1 << ROLE_CHANNEL, roles = shape_roles(node_input(s->k, n, 0)) & ROLES_CHANNEL;
+  if (n->op != PRIMITIVE_FC || !(roles & channel) || n->attrs.over != roles) return false;
+  if (roles >> ROLE_GROUP & 1) return false;
+  reads_instead(r, n, 0, n->in[0]);
+  r->node.attrs.over = 0;
   return true;
 }
 
@@ -528,6 +558,7 @@ static const struct rule {
   {{"shift of shift along the same axes", "one by the sum, none by 0"}, shift_of_shift},
   {{"shift along H of shift along W", "over=H,W"}, shift_both},
   {{"unfold along H of unfold along W", "over=H,W"}, unfold_both},
+  {{"fc over all channels and windows, without groups", "fc"}, fc_over_all},
   {{"subsample along H of subsample along W", "over=H,W"}, subsample_both},
   {{"fold along one axis of fold along another", "over both"}, fold_both},
   {{"fold of a circular shift along its axes", "fold"}, fold_of_shift},
@@ -580,6 +611,7 @@ static bool same_on_flat(const struct kernel *k, const struct node *n, const str
   for (int j = 0; j < row->arity; j++)
     equal = equal && shape_equal(node_input(k, n, j), node_input(to, m, j));
   if (equal) return true;
+  if (!is_plain(k, n) || !is_plain(to, m)) return false;
   const struct shape *a = node_input(k, n, 0), *b = node_input(to, m, 0);
   if (row->arity == 2) return same_broadcast(a, node_input(k, n, 1), b, node_input(to, m, 1));
   if (row->family == &family_map || row->family == &family_group || row->family == &family_output)

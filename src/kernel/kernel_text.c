@@ -87,6 +87,10 @@ static canvas_status parse_attributes(struct lexer *lx, struct node *n) {
       continue;
     }
     int attribute = attribute_named(node_row(n), lx);
+    enum primitive op = n->op;
+    if (attribute < 0 && switch_mode(lx, &op))
+      return lexer_fail(lx, &key, "mode '%s' of '%s' stands once, before the attributes",
+                        primitive_rows[op].mode, node_row(n)->word);
     if (attribute < 0)
       return lexer_fail(lx, &key, "'%s' has no attribute '%.*s'", node_row(n)->word,
                         key.length < 40 ? key.length : 40, key.start);

@@ -53,6 +53,7 @@ static int mixes(const struct shape *a, int in, const struct dim *free, struct c
   for (size_t i = 0; i < sizeof overs / sizeof *overs; i++) {
     struct candidate c = {.op = PRIMITIVE_FC, .in = {in, -1}, .x = -1};
     if (overs[i] & ~shape_roles(a) || overs[i] == shape_roles(a)) continue;
+    if (overs[i] == (shape_roles(a) & ROLES_CHANNEL)) continue; /* as without over= */
     c.attrs = (struct attrs){.dim = shape_product(a, overs[i]), .over = overs[i]};
     if (overs[i] == 1 << ROLE_CHANNEL) c.attrs.dim = *free;
     if (overs[i] == ROLES_IMAGE_WINDOW) c.attrs.dim = dim_one();

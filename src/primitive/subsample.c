@@ -37,7 +37,7 @@ static void torch(struct spelling *s, int node) {
   const char *by = spelling_dim(s, &n->attrs.dim), *slices = "";
   for (int i = 0; i < n->shape.count; i++) {
     enum role r = n->shape.axis[i].role;
-    if (!(ROLES_SPATIAL >> r & 1)) continue;
+    if (!*slices && !(ROLES_SPATIAL >> r & 1)) continue; /* the dots are for these */
     slices = n->attrs.over >> r & 1 ? spelling_text(s, "%s, ::%s", slices, by)
                                     : spelling_text(s, "%s, :", slices);
   }

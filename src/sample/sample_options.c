@@ -240,10 +240,29 @@ static canvas_status fail_unknown(struct lexer *lx) {
                     t->length < 40 ? t->length : 40, t->start, near);
 }
 
-static canvas_status parse_option(struct lexer *lx, struct sample_options *o, bool *changed) {
+/* The names that stand before, to refuse a second value of one. */
+struct given {
+  const char *names[NAMES_MOST];
+  int count;
+};
+
+static canvas_status note_given(struct lexer *lx, const struct token *key, struct given *given) {
+  const char *names[NAMES_MOST];
+  int count = list_names(names);
+  for (int i = 0; i < given->count; i++)
+    if (word_is(key, given->names[i]))
+      return lexer_fail(lx, key, "option '%s' stands twice: give it one value", given->names[i]);
+  for (int i = 0; i < count; i++)
+    if (word_is(key, names[i])) given->names[given->count++] = names[i];
+  return CANVAS_OK;
+}
+
+static canvas_status parse_option(struct lexer *lx, struct sample_options *o, struct given *given,
+                                  bool *changed) {
   const struct token key = lx->token;
   bool changes;
   if (!is_known(&key)) return fail_unknown(lx);
+  TRY(note_given(lx, &key, given));
   if (*changed && word_is(&key, "draws"))
     return lexer_fail(lx, &key, "draws= stands before the options that change it");
   lexer_next(lx);
@@ -256,13 +275,14 @@ static canvas_status parse_option(struct lexer *lx, struct sample_options *o, bo
 canvas_status sample_options_parse(canvas_context *ctx, const char *text, size_t length,
                                    struct sample_options *out) {
   struct lexer lx;
+  struct given given = {.count = 0};
   bool changed = false;
   *out = (struct sample_options){
       .require_reach = true, .elements_limit = ELEMENTS_LIMIT_DEFAULT, .limits = limits_none()};
   set_draws(out, false);
   TRY(lexer_open(&lx, ctx, text, length));
   while (lx.token.kind != TOKEN_END) {
-    TRY(parse_option(&lx, out, &changed));
+    TRY(parse_option(&lx, out, &given, &changed));
     lexer_accept(&lx, ",");
     lexer_skip_newlines(&lx);
   }

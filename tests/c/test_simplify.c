@@ -320,6 +320,29 @@ static const struct {
     {"b = fc a to=G\nc = group a by=G\nd = mul b c\nout d", NULL},
     {FC "c = group b by=G\nd = group a by=G\ne = add c d\nf = tanh c\ng = add f e\nout g",
      FC "e = add b a\nf = tanh b\ng = add f e\nout g"},
+    // an fc along what it contracts anyway
+    {"b = fc a to=x0 over=C\nc = relu b\nd = fc c to=C\nout d",
+     "b = fc a to=x0\nc = relu b\nd = fc c to=C\nout d"},
+    {"b = unfold a over=H,W k=3\nc = fc b to=C over=C,KH,KW\nout c",
+     "b = unfold a over=H,W k=3\nc = fc b to=C\nout c"},
+    {"b = unfold a over=H,W k=3\nc = fc b to=x0 over=C\nd = fc c to=C\nout d", NULL},
+    // what holds of the paper's axes does not hold of others
+    {"b = shift a over=C by=1\nc = fc b to=C\nout c", NULL},
+    {"b = shift a over=H by=1\nc = fc b to=H over=H\nout c", NULL},
+    {"b = shift a over=H by=1\nc = norm b over=H\nd = scale c over=H\nout d", NULL},
+    {"b = group a by=2\nc = shift b each over=H\nd = group c none\ne = fc d to=C\nout e", NULL},
+    {"b = unfold a over=C k=3\nc = fold b mean over=C\nd = fc c to=C over=KC\n"
+     "e = fold d mean over=KC\nf = mul e a\nout f",
+     NULL},
+    {"b = group a by=2\nc = tanh b\nd = matmul b c over=H,W each=G\n"
+     "e = matmul d c over=C2 with=C each=G\nout e",
+     NULL},
+    {"b = group a by=2\nc = swap b\nd = group c none\ne = group d each\n"
+     "f = unfold e over=H k=3\ng = fc f to=C\nout g",
+     NULL},
+    {"b = shift a over=W by=1\nc = tanh a\nd = shift c over=W by=1\ne = stack b d\n"
+     "f = fold e max over=G\nout f",
+     NULL},
 };
 
 static void makes(void **state) {
@@ -405,14 +428,16 @@ static void check_simple(const struct kernel *k, int *met, int *changed) {
 
 static void keeps_edited_draws(void **state) {
   static const char *const options[] = {"primitives=5..12", "primitives=8..24 require=none",
-                                        "primitives=5..12 draws=paper"};
+                                        "primitives=5..12 draws=paper",
+                                        "primitives=4..10 require=none draws=paper space=wide"};
+  enum { OPTIONS = sizeof options / sizeof *options };
   struct targets targets;
   struct sample_options o;
   struct sampler *s;
   int met = 0, changed = 0;
   CHECK_INT(targets_parse(&ctx, "8,6,6;16,3,3", 12, &targets), CANVAS_OK, ctx.message);
   for (int i = 0; i < DRAWS; i++) {
-    const char *text = options[i % 3];
+    const char *text = options[i % OPTIONS];
     struct kernel *drawn, *k;
     int64_t g;
     CHECK_INT(sample_options_parse(&ctx, text, strlen(text), &o), CANVAS_OK, ctx.message);

@@ -203,7 +203,7 @@ def test_the_receptive_size() -> None:
         ("allow=relu:unfold", "leave no primitive with weights: allow fc"),
         ("allow=fc", "leave no primitive without weights"),
         ("weighted=6..8", "of at most 8 primitives a share of 0.6 is 4"),
-        ("forbid=unfold:shift", "which alone read neighbours"),
+        ("forbid=unfold:shift:fold:softmax", "that reads neighbours"),
         ("require=none allow=relu:fc receptive=2", "no primitive that reads other pixels"),
         (
             "need=relu:exp:sin:abs primitives=2..3",

@@ -32,7 +32,12 @@ REJECTED = 200  # ... and candidates in a row that were rejected before their tr
 def draw_options(options: dict[str, Any]) -> str:
     """The options of a draw in the core's spelling."""
     names = ("primitives", "require", "groups", "space", "draws")
-    return " ".join(f"{name}={options[name]}" for name in names if options[name] is not None)
+    unsaid = {"space": "paper"}  # the core's default, which `draws` may change
+    return " ".join(
+        f"{name}={options[name]}"
+        for name in names
+        if options[name] not in (None, unsaid.get(name))
+    )
 
 
 def strategy_options(options: dict[str, Any]) -> StrategyOptions:
