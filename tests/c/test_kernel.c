@@ -160,6 +160,8 @@ static void rejects(void **state) {
       {"canvas 1\nkernel k\na = input\nb = unfold a over=H,W k=3\nc = matmul b b over=KH\nd = "
        "unfold c over=C k=3\n",
        "line 6, column 5: 'unfold' cannot be applied here: the result would have more than 8 axes"},
+      {"canvas 1\nkernel k\na = input\nb = matmul a a over=C scaled\n",
+       "line 4, column 23: mode 'scaled' of 'matmul' stands once, before the attributes"},
       {"canvas 1\nkernel k\na = input\nb = swap a\n",
        "line 4, column 5: 'swap' cannot be applied here: the input has no group axis and channel "
        "axis"},

@@ -279,6 +279,8 @@ static void rejects(void **state) {
       {"64,8,8", "groups=3", "groups=3 does not divide the common channel count 64 of the targets"},
       {"64,8,8", "space=table1",
        "line 1, column 7: expected 'paper', 'published' or 'wide', found 'table1'"},
+      {"64,8,8", "space=paper draws=rules space=wide",
+       "line 1, column 25: option 'space' stands twice: give it one value"},
       {"64,8,8", "depth=3",
        "line 1, column 1: expected an option (draws=, space=, primitives=, require=, groups= or "
        "elements=; docs/kernel.md lists the others), found 'depth'"},

@@ -271,8 +271,8 @@ STRIDES = {
     "scaled": "- | b = subsample a over=H,W by=S; s = softmax b over=H,W scale=H*W/S/S; out s",
     "scores": "- | b = matmul a a scaled over=C; c = subsample b over=H,W by=S;"
     " d = matmul a c over=H,W with=H2,W2; e = fc d to=C; out e",
-    "second_rows": "- | b = matmul a a over=C,H; c = subsample b over=W by=S; d = fold c max over=W2;"
-    " e = fold d mean over=W; x = subsample a over=H,W by=S; g = add e x; out g",
+    "second_rows": "- | b = matmul a a over=C,H; c = subsample b over=W by=S;"
+    " d = fold c max over=W2; e = fold d mean over=W; x = subsample a over=H,W by=S; g = add e x; out g",
     "names": "- | S = unfold a over=H,W k=3 stride=S; stride = fc S to=C; s = relu stride; out s",
 }
 STRIDE_BINDINGS = {
