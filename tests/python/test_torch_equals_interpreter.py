@@ -272,7 +272,8 @@ STRIDES = {
     "scores": "- | b = matmul a a scaled over=C; c = subsample b over=H,W by=S;"
     " d = matmul a c over=H,W with=H2,W2; e = fc d to=C; out e",
     "second_rows": "- | b = matmul a a over=C,H; c = subsample b over=W by=S;"
-    " d = fold c max over=W2; e = fold d mean over=W; x = subsample a over=H,W by=S; g = add e x; out g",
+    " d = fold c max over=W2; e = fold d mean over=W; x = subsample a over=H,W by=S;"
+    " g = add e x; out g",
     "names": "- | S = unfold a over=H,W k=3 stride=S; stride = fc S to=C; s = relu stride; out s",
 }
 STRIDE_BINDINGS = {
