@@ -3,7 +3,7 @@
  *   1. whether the draw is free of rules, how many primitives, which of them weighted, how wide,
  *      which G
  *   2. step by step: a type by its weight among those that have any legal application, then an
- *      application uniformly among the type's; a weighted step draws a fully connected one
+ *      application uniformly among the type's; at a weighted step a type with weights
  *   3. the output, one last look at every target and at the rules, and whether all weights can matter
  *      where images are small
  *   4. a kernel that is not simple is simplified, and step 3 repeated; so is every step of 2, without
@@ -79,8 +79,7 @@ static bool is_listed(const struct families *f, const struct family *family) {
   return known;
 }
 
-/* Steps with weights are counted apart and draw one family: a second one would need a rule for how
- * often which of them is drawn. */
+/* Steps with weights are counted apart: their families are drawn by weight among each other. */
 canvas_status families_list(canvas_context *ctx, const struct row *rows, int count,
                             enum kernel_space space, struct families *out) {
   *out = (struct families){.space = space};
