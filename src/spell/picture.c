@@ -37,9 +37,9 @@ static const struct {
     {&family_input, "#ffffff"},     {&family_output, "#ffffff"},  {&family_group, "#eceff1"},
     {&family_shift, "#e6dff0"},     {&family_unfold, "#d5e9f5"},  {&family_fc, "#b7d0ea"},
     {&family_map, "#fbf0c6"},       {&family_fold, "#d3ead9"},    {&family_softmax, "#c4e3de"},
-    {&family_broadcast, "#fadfc8"}, {&family_learned, "#b7d0ea"}, {&family_matmul, "#f6cfc4"},
+    {&family_broadcast, "#fadfc8"}, {&family_learned, "#b7d0ea"}, {&family_matmul, "#fadfc8"},
     {&family_swap, "#eceff1"},      {&family_stack, "#eceff1"},   {&family_pick, "#eceff1"},
-    {&family_resample, "#d3ead9"},  {&family_norm, "#c4e3de"},    {&family_coords, "#f3f0dd"}};
+    {&family_resample, "#d3ead9"},  {&family_norm, "#c4e3de"},    {&family_coords, "#ffffff"}};
 
 static const char *fill(const struct row *row) {
   for (size_t i = 0; i < sizeof fills / sizeof *fills; i++)

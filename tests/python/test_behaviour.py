@@ -240,7 +240,7 @@ def test_a_replay_is_of_the_same_network_only(tmp_path):
         ("macs=0.0001x", r"; the smallest needs \d+ MACs \(0\.0\d+x\)"),
         ("macs=1..2", r"; the smallest needs \d+ MACs"),
         ("params=0.001x", r"; the smallest needs \d+ params \(0\.0\d+x\)"),
-        ("macs=5x..6x", r"; the largest reaches 36864 MACs \(1x\)"),
+        ("macs=5x..6x", r"; the largest reaches \d+ MACs \([\d.]+x\)"),
         ("macs=0.5x", None),
     ],
 )

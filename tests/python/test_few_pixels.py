@@ -142,7 +142,8 @@ def test_a_network_with_all_of_its_layers_replaced():
             warnings.simplefilter("error")
             canvas.replace(model, canvas.sample(model, IMAGE, budget="macs=1x", seed=seed))
         model.zero_grad()
-        model(torch.randn(16, 3, 12, 12)).square().mean().backward()
+        for _ in range(4):  # a batch may leave a small weight behind a relu without a gradient
+            model(torch.randn(16, 3, 12, 12)).square().mean().backward()
         assert all(q.grad is not None and q.grad.any() for q in model.parameters()), seed
 
 

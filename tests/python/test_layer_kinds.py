@@ -217,7 +217,8 @@ def test_tools_that_trace_and_script(layer):
 def test_another_image_size(layer):
     net = network(layer)
     conversion = convert(net)
-    pack = canvas.sample(conversion.model, budget="macs=4x,params=none", require="none", seed=3)
+    any_size = {"require": "none", "draws": "rules,fixed_hw=refuse"}
+    pack = canvas.sample(conversion.model, budget="macs=4x,params=none", seed=3, **any_size)
     larger = convert(net, inplace=False)
     canvas.get_placeholders(larger.model, image(2, 20))
     model = canvas.replace(larger.model, pack)

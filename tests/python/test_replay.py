@@ -25,6 +25,7 @@ def study(tmp_path_factory):
         trials=2,
         epochs=2,
         finalists=0,
+        seed=2,
         compile="no",
         memory_format="channels_last",
         workers=1,

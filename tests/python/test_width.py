@@ -319,12 +319,25 @@ def check_layers(pack):
         assert all(g.isfinite().all() for g in gradients), b
 
 
+# Examples that no sizes fit: images of odd size cannot be pooled by two, and several dense operators
+# are more than twice a network of 1x1 convolutions.
+UNFIT = {
+    *itertools.product(("octave", "spatial_bottleneck", "dynamic_convolution"), NETWORKS),
+    ("axial_shift", "mobilenet_v2"),
+    ("channel_attention", "mobilenet_v2"),
+    ("convnext", "mobilenet_v2"),
+    ("multi_head_attention", "mobilenet_v2"),
+    ("published", "mobilenet_v2"),
+}
+
+
 @pytest.mark.parametrize(("kernel", "network"), list(itertools.product(KERNELS, NETWORKS)))
 def test_every_layer_of_every_network(kernel, network):
     text = (ROOT / f"examples/kernels/{kernel}.kernel").read_text()
     pack = solve(text, targets(network, shrink=16), 8)
-    assert pack is not None
-    check_layers(pack)
+    assert (pack is None) == ((kernel, network) in UNFIT)
+    if pack is not None:
+        check_layers(pack)
 
 
 @pytest.mark.parametrize(("seed", "network"), list(itertools.product(range(1, 5), NETWORKS)))

@@ -345,6 +345,7 @@ def sample(
     Raises CanvasError for bad input and NoSolution if no kernel fits.
     """
     given = {name: value for name, value in locals().items() if name in PUBLISHED}
+    _check_norm(norm)
     targets = targets_text(known_targets(get_placeholders(module, example_input)))
     return draw_pack(
         targets,
@@ -381,8 +382,7 @@ def draw_pack(
     **published: Any,
 ) -> KernelPack:
     """`sample` for a text of targets."""
-    if norm not in NORMS:
-        raise CanvasError(f"norm is one of: {', '.join(NORMS)}, not {norm!r}")
+    _check_norm(norm)
     for name in published:
         if name not in PUBLISHED:
             known = (*inspect.signature(sample).parameters,)[2:]
@@ -399,6 +399,11 @@ def draw_pack(
         _check_whole("index", index)
         return wanted.draw(_Process.seed if seed is None else seed, index)
     return wanted.first(seed)
+
+
+def _check_norm(norm: str) -> None:
+    if norm not in NORMS:
+        raise CanvasError(f"norm is one of: {', '.join(NORMS)}, not {norm!r}")
 
 
 def _budget_of(budget: str | None) -> tuple[str, float | None]:
