@@ -47,7 +47,8 @@ def examples() -> list[str]:
     for path in sorted((ROOT / "examples/kernels").glob("*.kernel")):
         text = path.read_text()
         kernel = text[text.index("canvas 1") :]
-        packs.append(_core.solve(kernel, "a 16 16 8 8 3 1 1\n", "macs=8x,params=none", "G=4 exempt=1"))
+        target, budget = "a 16 16 8 8 3 1 1\n", "macs=8x,params=none"
+        packs.append(_core.solve(kernel, target, budget, "G=4 exempt=1"))
     return [_core.lower(pack, 0) for pack in packs]
 
 

@@ -319,8 +319,8 @@ def check_layers(pack):
         assert all(g.isfinite().all() for g in gradients), b
 
 
-# Examples that no sizes fit: images of odd size cannot be pooled by two, and several dense operators
-# are more than twice a network of 1x1 convolutions.
+# Examples that no sizes fit: images of odd size cannot be pooled by two, and several dense
+# operators are more than twice a network of 1x1 convolutions.
 UNFIT = {
     *itertools.product(("octave", "spatial_bottleneck", "dynamic_convolution"), NETWORKS),
     ("axial_shift", "mobilenet_v2"),
