@@ -223,9 +223,12 @@ class Store:
 
 
 def _free_now(lock: IO[bytes]) -> bool:
-    """Try a lock once more: `is_running` holds it for a moment."""
-    time.sleep(0.02)
-    return try_lock(lock)
+    """Try a lock for half a second more: `is_running` holds it for moments."""
+    for _ in range(50):
+        time.sleep(0.01)
+        if try_lock(lock):
+            return True
+    return False
 
 
 def is_running(folder: Path) -> bool:
