@@ -96,7 +96,7 @@ static bool write_options(struct arguments *a, char *out, size_t size) {
     return report_error("--space takes paper, published or wide, not '%.60s'", space), false;
   if (strlen(draws) > DRAWS_LENGTH)
     return report_error(
-               "--draws takes rules or paper, with changes such as rules,free=0.2, not '%.60s...'",
+               "--draws takes rules, learned or paper, with changes such as rules,free=0.2, not '%.60s...'",
                draws),
            false;
   int length = snprintf(out, size, "require=%s ", require);
@@ -242,8 +242,9 @@ const struct command command_sample = {
                  "number of primitives, without input and output (default 3..8; paper: 5..12)"},
                 {"--require", "reach|none",
                  "reach (default): see several pixels along H and W, and mix all channels"},
-                {"--draws", "rules|paper",
-                 "rules (default): avoid kernels that are usually poor; paper: as published"},
+                {"--draws", "rules|learned|paper",
+                 "rules (default): avoid kernels that are usually poor; learned: these, by weights "
+                 "from known kernels; paper: as published"},
                 {"--space", "paper|published|wide",
                  "primitives drawn: Table 1 of the paper (default), those of the published code, "
                  "or all"},

@@ -162,10 +162,10 @@ def _range(value: Any) -> str:
 
 
 def _draws(value: Any) -> str:
-    """`rules` or `paper`, then changes of it; the core checks names and numbers."""
+    """`rules`, `learned` or `paper`, then changes of it; the core checks names and numbers."""
     text = str(value)
-    if not re.fullmatch(r"(rules|paper)(,[a-z_]+=[A-Za-z0-9.:_]+)*", text) or len(text) > 1000:
-        raise ValueError("rules or paper, with changes such as rules,free=0.2")
+    if not re.fullmatch(r"(rules|learned|paper)(,[a-z_]+=[A-Za-z0-9.:_]+)*", text) or len(text) > 1000:
+        raise ValueError("rules, learned or paper, with changes such as rules,free=0.2")
     return text
 
 
@@ -409,9 +409,10 @@ OPTIONS = (
         _draws,
         "rules",
         True,
-        "rules|paper",
+        "rules|learned|paper",
         "distribution of drawn kernels; rules: nine tenths keep rules against kernels that are "
-        "usually poor; paper: as published; docs/kernel.md lists changes such as rules,free=0.2",
+        "usually poor; learned: these, by weights from known kernels; paper: as published; "
+        "docs/kernel.md lists changes such as rules,free=0.2",
     ),
     Option(
         "space",

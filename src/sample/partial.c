@@ -127,9 +127,15 @@ static bool finishable(const struct partial *g, struct remaining left) {
   }
   if (!left.weighted && g->rules.on >> RULE_FIXED_SIZE & 1 && !kernel_variables(k)) return false;
   int merges = g->width - 1, looks = g->require_reach && reach_missing(&all, g->images);
-  if (merges + looks + !bent > left.plain) return false;
-  if (g->require_reach && all.mixed != CHANNELS_ALL && !left.weighted) return false;
-  return readable || merges + 1 <= left.plain + left.weighted;
+  bool mixes = g->require_reach && all.mixed != CHANNELS_ALL;
+  if (mixes > left.weighted || merges + !bent > left.plain) return false;
+  /* of the wider spaces one step may join, look and mix at once */
+  int needed = merges + looks + mixes;
+  if (g->joins) needed = merges ? merges : looks | mixes;
+  if (needed + !bent > left.steps || (!g->joins && merges + looks + !bent > left.plain))
+    return false;
+  /* a broadcast has the shape of an input, another join may make a readable one */
+  return readable || merges + !(merges && g->joins) <= left.steps;
 }
 
 static void note_facts(struct partial *g, int node) {

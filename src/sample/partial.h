@@ -17,6 +17,7 @@ struct partial {
   int target_count;
   int64_t elements_limit;
   bool require_reach;
+  bool joins;               /* rows with two inputs besides broadcasts may be drawn */
   struct neighbours images; /* of all targets */
   struct rules rules;
   const struct limits *limits;
@@ -26,9 +27,9 @@ struct partial {
   int width; /* nodes without consumer */
 };
 
-/* Steps that are left once the candidate is applied. */
+/* Steps that are left once the candidate is applied: at most so many without weights and with. */
 struct remaining {
-  int plain, weighted;
+  int plain, weighted, steps;
 };
 
 void partial_start(struct partial *g);

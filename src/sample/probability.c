@@ -115,9 +115,9 @@ struct walk {
   int node_of[KERNEL_NODES_MAX]; /* of each node of the goal; -1: not there yet */
   uint64_t seen;                 /* nodes of the goal that were there in any state */
   struct saved *saved;           /* one per step */
-  struct {
+  struct known_states {
     VEC(struct known);
-  } known;
+  } known, begun; /* from a state on; from a part of one known kernel on */
 };
 
 static bool swaps(const struct kernel *k, const struct node *n) {
@@ -212,15 +212,14 @@ static void restore(struct walk *w, const struct saved *from, int count, bool ch
   if (changed) memcpy(w->g.k->nodes, from->nodes, (size_t)count * sizeof *from->nodes);
 }
 
-/* Tries an application: it counts where it is legal, and is noted for each node of the goal that it
+/* Tries an application: false where it is illegal. It is noted for each node of the goal that it
  * makes. */
-static void look(struct walk *w, const struct candidate *c, struct remaining left, int step,
-                 struct tally *tally, struct hits *out) {
-  int count = w->g.k->count, share = sampler_kept(w->kind->options, c);
+static bool look(struct walk *w, const struct candidate *c, struct remaining left, int share,
+                 int step, struct hits *out) {
+  int count = w->g.k->count;
   struct dim value[VARIABLES];
   unsigned have;
-  if (!share || !partial_try(&w->g, c, left)) return;
-  tally_add(tally, share);
+  if (!partial_try(&w->g, c, left)) return false;
   for (int i = 1; makes_any(w, c) && i < w->goal->count - 1; i++) {
     if (!makes(w, c, i)) continue;
     w->goal_of[count] = i;
@@ -229,9 +228,14 @@ static void look(struct walk *w, const struct candidate *c, struct remaining lef
     VEC_PUSH(out, m);
   }
   restore(w, &w->saved[step], count, c->x >= 0);
+  return true;
 }
 
 static double from_here(struct walk *w, struct remaining left);
+
+static bool is_learned(const struct walk *w) {
+  return w->kind->begun || w->kind->options->learned;
+}
 
 /* That the goal is reached where the type is tried; *fails: that none of its applications is taken. */
 static double by_type(struct walk *w, const struct family *f, struct remaining left,
@@ -243,7 +247,10 @@ static double by_type(struct walk *w, const struct family *f, struct remaining l
   double sum = 0;
   save(w, &w->saved[step]);
   int candidates = sampler_applications(w->s, &w->g, f, left, &all);
-  for (int i = 0; i < candidates; i++) look(w, &all[i], left, step, &tally, &hits);
+  for (int i = 0; i < candidates; i++) {
+    int share = sampler_kept(w->kind->options, &all[i]);
+    if (share && look(w, &all[i], left, share, step, &hits)) tally_add(&tally, share);
+  }
   for (int i = 0; i < hits.count; i++) {
     const struct hit *m = &hits.data[i];
     double p = m->share / (double)ALWAYS * first_of(&tally, m->share);
@@ -313,24 +320,58 @@ static struct hash state_of(const struct walk *w) {
   return h;
 }
 
-/* That the goal is reached from here, with these steps left. */
-static double from_here(struct walk *w, struct remaining left) {
-  struct hash state = state_of(w);
-  int steps = left.plain + left.weighted;
+/* At a learned step. */
+static double by_weights(struct walk *w, struct remaining left) {
+  int step = w->g.k->count - 1, count = w->g.k->count;
+  const struct candidate *all;
+  const uint32_t *weights;
+  struct hits hits = {0};
+  double legal = 0, sum = 0;
+  save(w, &w->saved[step]);
+  int candidates = sampler_learned_applications(w->s, &w->g, left, UINT64_MAX, &all, &weights);
+  for (int i = 0; i < candidates; i++)
+    if (weights[i]) {
+      int share = (int)weights[i];
+      legal += share * look(w, &all[i], sampler_left_after(left, &all[i]), share, step, &hits);
+    }
+  for (int i = 0; i < hits.count; i++) {
+    const struct hit *m = &hits.data[i];
+    struct remaining after = sampler_left_after(left, &m->by);
+    partial_try(&w->g, &m->by, after);
+    add(w, m->node);
+    sum += m->share / legal * from_here(w, after);
+    w->node_of[m->node] = -1;
+    restore(w, &w->saved[step], count, true);
+  }
+  mem_free(hits.data);
+  return sum;
+}
+
+static double by_kinds(struct walk *w, struct remaining left) {
+  const struct families *f = w->families;
+  int steps = left.steps;
   double sum = 0;
-  for (int i = 0; i < w->known.count; i++)
-    if (hash_equal(w->known.data[i].state, state)) return w->known.data[i].probability;
-  if (!steps) sum = at_end(w);
   if (left.weighted) {
-    struct remaining then = {left.plain, left.weighted - 1};
-    const struct families *f = w->families;
+    struct remaining then = {left.plain, left.weighted - 1, steps - 1};
     sum += left.weighted / (double)steps * by_types(w, f->weighted, f->weighted_count, then);
   }
   if (left.plain) {
-    struct remaining then = {left.plain - 1, left.weighted};
-    const struct families *f = w->families;
+    struct remaining then = {left.plain - 1, left.weighted, steps - 1};
     sum += left.plain / (double)steps * by_types(w, f->plain, f->plain_count, then);
   }
+  return sum;
+}
+
+/* That the goal is reached from here, with these steps left. */
+static double from_here(struct walk *w, struct remaining left) {
+  struct hash state = state_of(w);
+  double sum;
+  for (int i = 0; i < w->known.count; i++)
+    if (hash_equal(w->known.data[i].state, state)) return w->known.data[i].probability;
+  if (!left.steps)
+    sum = at_end(w);
+  else
+    sum = is_learned(w) ? by_weights(w, left) : by_kinds(w, left);
   struct known known = {state, sum};
   VEC_PUSH(&w->known, known);
   return sum;
@@ -363,22 +404,103 @@ static int weighted_of(const struct kernel *k) {
   return count;
 }
 
+/* Begins with the input alone. */
+static void start(struct walk *w, int64_t groups, int width, int n) {
+  w->groups = groups;
+  sampler_partial(w->s, groups, NULL, &w->g);
+  w->g.rules = sampler_rules_for(w->kind->rules, n);
+  w->g.max_width = width;
+  for (int j = 0; j < w->goal->count; j++) w->node_of[j] = -1;
+  partial_start(&w->g);
+  add(w, 0);
+}
+
+/* How likely a draw has n primitives, of which `begun` are a known kernel's. */
+static double extra_share(const struct walk *w, int begun, int n) {
+  int least, most, ways = 0;
+  known_range(w->kind->options, &least, &most);
+  for (int more = 0; more < BEGUN_MORE; more++) {
+    int all = begun + more < least ? least : begun + more;
+    ways += all == n && all <= most;
+  }
+  return ways / (double)BEGUN_MORE;
+}
+
+/* The copies that a beginning has made of a known kernel's nodes. */
+struct beginning {
+  const struct kernel *known;
+  int copies[KERNEL_NODES_MAX];
+};
+
+/* That the goal is reached where `more` nodes of the known kernel come next, of n primitives in all:
+ * states differ by which of its nodes are there. */
+static double begun_from(struct walk *w, struct beginning *b, int more, int n) {
+  int next[KERNEL_NODES_MAX], step = w->g.k->count - 1, count = w->g.k->count;
+  struct hash state = state_of(w);
+  double sum = 0;
+  if (!more) return from_here(w, sampler_left(w->s, n - step, n));
+  for (int i = 0; i < b->known->count; i++) state = hash_add(state, (uint64_t)b->copies[i]);
+  for (int i = 0; i < w->begun.count; i++)
+    if (hash_equal(w->begun.data[i].state, state)) return w->begun.data[i].probability;
+  int choices = known_next(b->known, b->copies, next);
+  for (int i = 0; i < choices; i++) {
+    struct remaining after;
+    struct candidate c;
+    struct hits hits = {0};
+    if (!known_application(b->known, next[i], b->copies, w->g.images, &c)) continue;
+    after = sampler_left_after(sampler_left(w->s, n - step, n), &c);
+    save(w, &w->saved[step]);
+    look(w, &c, after, ALWAYS, step, &hits);
+    for (int j = 0; j < hits.count; j++) {
+      partial_try(&w->g, &c, after);
+      add(w, hits.data[j].node);
+      b->copies[next[i]] = count;
+      sum += begun_from(w, b, more - 1, n) / choices;
+      b->copies[next[i]] = -1;
+      w->node_of[hits.data[j].node] = -1;
+      restore(w, &w->saved[step], count, true);
+    }
+    mem_free(hits.data);
+  }
+  struct known known = {state, sum};
+  VEC_PUSH(&w->begun, known);
+  return sum;
+}
+
+/* The mean over known kernels and over how many of their primitives there are. */
+static double begun_mean(struct walk *w, int64_t groups, int width, int n) {
+  int count = sampler_known(w->s);
+  double sum = 0;
+  for (int i = 0; i < count; i++) {
+    struct beginning b = {.known = sampler_known_kernel(w->s, i)};
+    int primitives = kernel_primitives(b.known);
+    for (int begun = 1; begun <= primitives && begun <= n; begun++) {
+      double share = extra_share(w, begun, n);
+      for (int j = 0; j < b.known->count; j++) b.copies[j] = j ? -1 : 0;
+      start(w, groups, width, n);
+      w->begun.count = 0;
+      if (share > 0) sum += share / primitives * begun_from(w, &b, begun, n);
+    }
+  }
+  return count ? sum / count : 0;
+}
+
 /* The mean over G and widths, for as many primitives as the goal has. */
 static double mean_of(struct walk *w, struct remaining left) {
-  int n = left.plain + left.weighted, groups;
+  int n = left.steps, groups;
   const int64_t *group;
   double sum = 0;
   groups = sampler_all_groups(w->s, &group);
   for (int i = 0; i < groups; i++)
     for (int width = WIDTH_MIN; width <= WIDTH_MAX; width++) {
-      w->groups = group[i];
-      sampler_partial(w->s, w->groups, NULL, &w->g);
-      w->g.rules = sampler_rules_for(w->kind->rules, n);
-      w->g.max_width = width;
+      start(w, group[i], width, n);
       w->known.count = 0;
-      for (int j = 0; j < w->goal->count; j++) w->node_of[j] = -1;
-      add(w, 0);
-      sum += from_here(w, left);
+      if (w->kind->begun)
+        sum += begun_mean(w, group[i], width, n);
+      else if (is_learned(w))
+        sum += from_here(w, sampler_left(w->s, n, n));
+      else
+        sum += from_here(w, left);
     }
   return sum / (groups * (WIDTH_MAX - WIDTH_MIN + 1));
 }
@@ -403,9 +525,11 @@ static void explain(const struct walk *w, int n, int weighted, struct buf *out) 
   const struct kernel *k = w->goal;
   int most = sampler_weighted_most(o, n), i = 1;
   const char *why;
-  if (n < o->least || n > o->most) {
-    buf_printf(out, "primitives: %d, drawn are %d to %d", n, o->least, o->most);
-  } else if (weighted > most || weighted < (most > 0)) {
+  int least = o->least, largest = o->most;
+  if (w->kind->begun) known_range(o, &least, &largest);
+  if (n < least || n > largest) {
+    buf_printf(out, "primitives: %d, drawn are %d to %d", n, least, largest);
+  } else if (!is_learned(w) && (weighted > most || weighted < (most > 0))) {
     buf_printf(out, "fc: %d of %d, drawn are %d to %d", weighted, n, most > 0, most);
   } else if (o->require_reach && (why = kernel_reach_on(k, sampler_images(w->s, k)))) {
     buf_puts(out, why);
@@ -430,22 +554,29 @@ static canvas_status probability_of(canvas_context *ctx, struct sampler *s, cons
     return fail(ctx, CANVAS_BAD_INPUT,
                 "the probability is computed without need=, width=, weighted=, weighted_share=, "
                 "receptive=, with_matmul= and fixed_hw=: leave them out");
+  sampler_take(s, kind);
   if (n > PROBABILITY_NODES)
     return fail(ctx, CANVAS_BAD_INPUT,
                 "kernel '%s' has %d primitives: the probability is computed of at most %d", k->name,
                 n, PROBABILITY_NODES);
   struct walk *w = mem_alloc(sizeof *w);
   *w = (struct walk){.s = s, .kind = kind, .families = sampler_families(s), .goal = k};
-  if (n >= kind->options->least && n <= kind->options->most && weighted <= most &&
-      weighted >= (most > 0)) {
-    w->saved = mem_alloc((size_t)(n + 1) * sizeof *w->saved);
-    out->of_try = mean_of(w, (struct remaining){n - weighted, weighted}) / range;
+  w->saved = mem_alloc((size_t)(n + 1) * sizeof *w->saved);
+  struct remaining left = {n - weighted, weighted, n};
+  if (kind->begun) {
+    out->of_try = mean_of(w, left);
+  } else if (n >= kind->options->least && n <= kind->options->most && is_learned(w)) {
+    out->of_try = mean_of(w, left) / range;
+  } else if (n >= kind->options->least && n <= kind->options->most && weighted <= most &&
+             weighted >= (most > 0)) {
+    out->of_try = mean_of(w, left) / range;
     if (most) out->of_try /= most;
-    out->of_try /= symmetries(k, 0, goal_of, 0);
   }
+  out->of_try /= symmetries(k, 0, goal_of, 0);
   if (out->of_try == 0) explain(w, n, weighted, &out->why);
   mem_free(w->saved);
   mem_free(w->known.data);
+  mem_free(w->begun.data);
   mem_free(w);
   return CANVAS_OK;
 }

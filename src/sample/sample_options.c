@@ -6,6 +6,10 @@
 
 enum { PRIMITIVES_MAX = KERNEL_NODES_MAX - 2, WEIGHT_MOST = 100, BYTES_MOST = 1000000 };
 
+/* The values of `draws=`, in the order of the columns below. */
+enum draws { DRAWS_PAPER, DRAWS_RULES, DRAWS_LEARNED, DRAWS };
+static const char *const draws_names[DRAWS] = {"paper", "rules", "learned"};
+
 /* What `draws=` sets: how often, in thousandths. The weights of `paper` are the paper's re-scaling:
  * with them the types of one input are equally frequent among the primitives drawn by default,
  * though some may be applied more often than others and kernels must reach (tests/c/test_draws.c).
@@ -13,30 +17,31 @@ enum { PRIMITIVES_MAX = KERNEL_NODES_MAX - 2, WEIGHT_MOST = 100, BYTES_MOST = 10
 static const struct often_row {
   const char *name;
   int most; /* a whole number */
-  int paper, rules;
+  int draws[DRAWS];
 } often_rows[OFTEN_COUNT] = {
-    [OFTEN_GROUPING] = {"grouping", WEIGHT_MOST, 1400, 1000},
-    [OFTEN_SHIFT] = {"shift", WEIGHT_MOST, 630, 1000},
-    [OFTEN_UNFOLD] = {"unfold", WEIGHT_MOST, 890, 1000},
-    [OFTEN_ELEMENTWISE] = {"elementwise", WEIGHT_MOST, 820, 2000},
-    [OFTEN_FOLD] = {"fold", WEIGHT_MOST, 645, 1000},
-    [OFTEN_SOFTMAX] = {"softmax", WEIGHT_MOST, 485, 200},
-    [OFTEN_BROADCAST] = {"broadcast", WEIGHT_MOST, 1000, 1000},
-    [OFTEN_MATMUL] = {"matmul", WEIGHT_MOST, 1000, 500},
-    [OFTEN_SWAP] = {"swap", WEIGHT_MOST, 1000, 500},
-    [OFTEN_STACK] = {"stack", WEIGHT_MOST, 1000, 1000},
-    [OFTEN_PICK] = {"pick", WEIGHT_MOST, 1000, 500},
-    [OFTEN_RESAMPLE] = {"resample", WEIGHT_MOST, 1000, 500},
-    [OFTEN_NORM] = {"norm", WEIGHT_MOST, 1000, 300},
-    [OFTEN_COORDS] = {"coords", WEIGHT_MOST, 1000, 100},
-    [OFTEN_FC] = {"fc", WEIGHT_MOST, 1000, 1000},
-    [OFTEN_LEARNED] = {"learned", WEIGHT_MOST, 1000, 200},
-    [OFTEN_IMAGE_FOLD] = {"image_fold", 1, ALWAYS, 200},
-    [OFTEN_TO_ONE] = {"to_one", 1, ALWAYS, 300},
-    [OFTEN_OTHER_FUNCTIONS] = {"other_functions", 1, ALWAYS, 100},
-    [OFTEN_NONLINEAR] = {"nonlinear", 1, 0, 800},
-    [OFTEN_FREE_SIZE] = {"free_size", 1, 0, 750},
-    [OFTEN_FREE] = {"free", 1, 0, 100},
+    [OFTEN_GROUPING] = {"grouping", WEIGHT_MOST, {1400, 1000, 1000}},
+    [OFTEN_SHIFT] = {"shift", WEIGHT_MOST, {630, 1000, 1000}},
+    [OFTEN_UNFOLD] = {"unfold", WEIGHT_MOST, {890, 1000, 1000}},
+    [OFTEN_ELEMENTWISE] = {"elementwise", WEIGHT_MOST, {820, 2000, 1000}},
+    [OFTEN_FOLD] = {"fold", WEIGHT_MOST, {645, 1000, 1000}},
+    [OFTEN_SOFTMAX] = {"softmax", WEIGHT_MOST, {485, 200, 1000}},
+    [OFTEN_BROADCAST] = {"broadcast", WEIGHT_MOST, {1000, 1000, 1000}},
+    [OFTEN_MATMUL] = {"matmul", WEIGHT_MOST, {1000, 500, 1000}},
+    [OFTEN_SWAP] = {"swap", WEIGHT_MOST, {1000, 500, 1000}},
+    [OFTEN_STACK] = {"stack", WEIGHT_MOST, {1000, 1000, 1000}},
+    [OFTEN_PICK] = {"pick", WEIGHT_MOST, {1000, 500, 1000}},
+    [OFTEN_RESAMPLE] = {"resample", WEIGHT_MOST, {1000, 500, 1000}},
+    [OFTEN_NORM] = {"norm", WEIGHT_MOST, {1000, 300, 1000}},
+    [OFTEN_COORDS] = {"coords", WEIGHT_MOST, {1000, 100, 1000}},
+    [OFTEN_FC] = {"fc", WEIGHT_MOST, {1000, 1000, 1000}},
+    [OFTEN_LEARNED] = {"learned", WEIGHT_MOST, {1000, 200, 1000}},
+    [OFTEN_IMAGE_FOLD] = {"image_fold", 1, {ALWAYS, 200, ALWAYS}},
+    [OFTEN_TO_ONE] = {"to_one", 1, {ALWAYS, 300, ALWAYS}},
+    [OFTEN_OTHER_FUNCTIONS] = {"other_functions", 1, {ALWAYS, 100, ALWAYS}},
+    [OFTEN_NONLINEAR] = {"nonlinear", 1, {0, 800, 800}},
+    [OFTEN_FREE_SIZE] = {"free_size", 1, {0, 750, 750}},
+    [OFTEN_FREE] = {"free", 1, {0, 100, 100}},
+    [OFTEN_KNOWN] = {"known", 1, {0, 0, 300}},
 };
 static const int64_t bytes_of_rules = 3400;
 /* How many primitives. Small kernels train faster and are better draws (docs/reports/draws.md);
@@ -46,9 +51,10 @@ static const struct {
 } paper_size = {5, 12}, rules_size = {3, 8};
 
 /* What `draws=` names. */
-static void set_draws(struct sample_options *o, bool paper) {
-  for (int i = 0; i < OFTEN_COUNT; i++)
-    o->often[i] = paper ? often_rows[i].paper : often_rows[i].rules;
+static void set_draws(struct sample_options *o, enum draws draws) {
+  bool paper = draws == DRAWS_PAPER;
+  for (int i = 0; i < OFTEN_COUNT; i++) o->often[i] = often_rows[i].draws[draws];
+  o->learned = draws == DRAWS_LEARNED;
   o->rules.on = paper ? 0 : (1u << RULE_COUNT) - 1;
   o->rules.bytes = bytes_of_rules;
   if (o->sized) return;
@@ -59,7 +65,9 @@ static void set_draws(struct sample_options *o, bool paper) {
 struct sample_options sample_options_free(const struct sample_options *o) {
   struct sample_options out = *o;
   out.sized = true;
-  set_draws(&out, true);
+  set_draws(&out, DRAWS_PAPER);
+  out.often[OFTEN_KNOWN] = o->often[OFTEN_KNOWN];
+  out.sized = o->sized;
   for (int i = 0; i < OFTEN_NONLINEAR; i++)
     if (o->given >> i & 1) out.often[i] = o->often[i];
   return out;
@@ -131,11 +139,12 @@ static canvas_status parse_elements(struct lexer *lx, struct sample_options *o) 
 }
 
 static canvas_status parse_draws(struct lexer *lx, struct sample_options *o) {
-  bool paper = lexer_is(lx, "paper");
-  if (!paper && !lexer_is(lx, "rules")) return lexer_unexpected(lx, "'rules' or 'paper'");
-  set_draws(o, paper);
-  lexer_next(lx);
-  return CANVAS_OK;
+  for (int i = 0; i < DRAWS; i++)
+    if (lexer_accept(lx, draws_names[i])) {
+      set_draws(o, (enum draws)i);
+      return CANVAS_OK;
+    }
+  return lexer_unexpected(lx, "'rules', 'learned' or 'paper'");
 }
 
 /* `allow` or `reject` */
@@ -279,7 +288,7 @@ canvas_status sample_options_parse(canvas_context *ctx, const char *text, size_t
   bool changed = false;
   *out = (struct sample_options){
       .require_reach = true, .elements_limit = ELEMENTS_LIMIT_DEFAULT, .limits = limits_none()};
-  set_draws(out, false);
+  set_draws(out, DRAWS_RULES);
   TRY(lexer_open(&lx, ctx, text, length));
   while (lx.token.kind != TOKEN_END) {
     TRY(parse_option(&lx, out, &given, &changed));

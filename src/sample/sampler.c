@@ -23,13 +23,11 @@
 #include "kernel/kernel_simplify.h"
 #include "lower/idle_weights.h"
 #include "sample/free_sizes.h"
-#include "sample/steps.h"
+#include "sample/state.h"
 
 enum { TRIES = SAMPLER_TRIES, REACH_LEAST = 2, FREE_LEAST = 2 };
 static const uint64_t matmuls = UINT64_C(1) << PRIMITIVE_MATMUL | UINT64_C(1)
                                                                       << PRIMITIVE_MATMUL_SCALED;
-
-static const uint64_t any_kind = UINT64_MAX;
 
 static const struct family *const types[OFTEN_TYPES] = {[OFTEN_GROUPING] = &family_group,
                                                         [OFTEN_SHIFT] = &family_shift,
@@ -47,30 +45,6 @@ static const struct family *const types[OFTEN_TYPES] = {[OFTEN_GROUPING] = &fami
                                                         [OFTEN_COORDS] = &family_coords,
                                                         [OFTEN_FC] = &family_fc,
                                                         [OFTEN_LEARNED] = &family_learned};
-
-struct sampler {
-  struct sample_options options;
-  const struct sample_options *o; /* of the draw under way: `options`, or `unruled` */
-  struct sample_options unruled;
-  uint64_t drawable;     /* that options and space leave */
-  struct targets layers; /* what rules judge: those that differ in more than names */
-  struct {
-    VEC(int64_t);
-  } times; /* how many layers are as each of them */
-  uint64_t seed;
-  struct distinct {
-    VEC(struct sizes);
-  } targets, strided; /* distinct sizes of kernels without S and with */
-  struct {
-    VEC(int64_t);
-  } groups; /* what G may be */
-  struct families families;
-  struct kernel *scratch;
-  struct dim_facts *facts;
-  struct {
-    VEC(struct candidate);
-  } candidates;
-};
 
 static bool is_listed(const struct families *f, const struct family *family) {
   bool known = false;
@@ -227,11 +201,20 @@ canvas_status sampler_new(canvas_context *ctx, const struct targets *targets,
     sampler_free(s);
     return status;
   }
+  if (options->learned || options->often[OFTEN_KNOWN]) {
+    s->learned = learned_new();
+    status = learned_add_known(ctx, s->learned);
+    sampler_list_known(s);
+  }
   s->scratch = kernel_new("");
   s->facts =
       dim_facts_new(s->targets.count > s->strided.count ? s->targets.count : s->strided.count);
   s->candidates.data = mem_alloc(CANDIDATES_MAX * sizeof *s->candidates.data); /* draws grow it */
   s->candidates.capacity = CANDIDATES_MAX;
+  if (status != CANVAS_OK) {
+    sampler_free(s);
+    return status;
+  }
   *out = s;
   return CANVAS_OK;
 }
@@ -244,6 +227,10 @@ void sampler_free(struct sampler *s) {
   mem_free(s->times.data);
   mem_free(s->groups.data);
   mem_free(s->candidates.data);
+  mem_free(s->begins.data);
+  mem_free(s->shares.data);
+  mem_free(s->weights.data);
+  learned_free(s->learned);
   dim_facts_free(s->facts);
   kernel_free(s->scratch);
   mem_free(s);
@@ -296,6 +283,10 @@ bool sampler_all_matter(const struct sampler *s, const struct kernel *k, int64_t
   return true;
 }
 
+static uint64_t kinds_joining(void) {
+  return matmuls | kinds_of_family(&family_stack);
+}
+
 void sampler_partial(struct sampler *s, int64_t g, const struct kernel *like, struct partial *out) {
   const struct distinct *sizes = sizes_of(s, like);
   for (int t = 0; t < sizes->count; t++) sizes->data[t].value[SIZE_G] = g;
@@ -305,6 +296,7 @@ void sampler_partial(struct sampler *s, int64_t g, const struct kernel *like, st
                           .target_count = sizes->count,
                           .elements_limit = s->options.elements_limit,
                           .require_reach = s->options.require_reach,
+                          .joins = s->drawable & kinds_joining(),
                           .images = sampler_images(s, like),
                           .limits = &s->options.limits,
                           .max_width = s->options.limits.width_most};
@@ -353,16 +345,21 @@ static void gather(struct sampler *s, const struct partial *g, int a, int b, con
   s->candidates.count += kept;
 }
 
-/* Every application of a type; pairs that would make the kernel too wide are not looked at. */
-static void gather_all(struct sampler *s, const struct partial *g, const struct family *f,
-                       struct remaining left, uint64_t of) {
+/* Pairs that would make the kernel too wide are not looked at. */
+void sampler_gather(struct sampler *s, const struct partial *g, const struct family *f,
+                    struct remaining left, uint64_t of) {
   int nodes = s->scratch->count;
-  s->candidates.count = 0;
   for (int a = 0; a < nodes; a++) {
     if (!f->binary && partial_width_allows(g, a, -1, left)) gather(s, g, a, -1, f, of);
     for (int b = 0; f->binary && b < nodes; b++)
       if (partial_width_allows(g, a, b, left)) gather(s, g, a, b, f, of);
   }
+}
+
+static void gather_all(struct sampler *s, const struct partial *g, const struct family *f,
+                       struct remaining left, uint64_t of) {
+  s->candidates.count = 0;
+  sampler_gather(s, g, f, left, of);
 }
 
 int sampler_applications(struct sampler *s, const struct partial *g, const struct family *f,
@@ -464,6 +461,10 @@ static bool step(struct sampler *s, struct partial *g, const struct family *cons
   return false;
 }
 
+uint64_t sampler_matmuls(void) {
+  return matmuls;
+}
+
 int sampler_weighted_most(const struct sample_options *o, int n) {
   int most = n * o->limits.weighted_share / 1000;
   return most < o->limits.weighted_most ? most : o->limits.weighted_most;
@@ -529,7 +530,8 @@ static bool take_steps(struct sampler *s, struct partial *g, struct remaining le
                        const struct plan *plan, struct random *r) {
   const struct families *f = &s->families;
   int plain = 0, heavy = 0;
-  for (int steps = left.plain + left.weighted; steps > 0; steps--) {
+  for (int steps = left.steps; steps > 0; steps--) {
+    left.steps--;
     /* every order of plain and weighted steps is equally likely */
     bool weighted = (int)random_below(r, (uint32_t)steps) < left.weighted;
     uint64_t of = planned(s, plan, weighted, weighted ? heavy++ : plain++);
@@ -556,10 +558,11 @@ static bool grow(struct sampler *s, struct partial *g, bool matmul, struct rando
   const struct sample_options *o = s->o;
   int width = o->limits.width_least;
   int n = o->least + (int)random_below(r, (uint32_t)(o->most - o->least + 1));
-  struct remaining left = {.plain = n};
+  struct remaining left = {.plain = n, .steps = n};
   struct plan plan;
   if (!draw_weighted(s, n, r, &left.weighted)) return false;
   left.plain -= left.weighted;
+  s->least = o->least;
   g->rules = sampler_rules_for(g->rules, n);
   if (is_fixed_at_once(s, g, left)) return false;
   g->max_width = width + (int)random_below(r, (uint32_t)(o->limits.width_most - width + 1));
@@ -599,7 +602,8 @@ static const struct {
   enum often share;
 } shared[] = {{RULE_NONLINEAR, OFTEN_NONLINEAR}, {RULE_FIXED_SIZE, OFTEN_FREE_SIZE}};
 enum { SHARED = sizeof shared / sizeof *shared };
-_Static_assert((int)DRAW_KINDS == 1 + (1 << SHARED), "free, and each set of these");
+_Static_assert((int)DRAW_KINDS == 2 * (1 + (1 << SHARED)),
+               "free, and each set of these; begun or not");
 
 static struct rules rules_of_draw(const struct sample_options *o, struct random *r) {
   struct rules rules = o->rules;
@@ -625,8 +629,8 @@ const char *sampler_broken(const struct sampler *s, const struct rules *rules,
 
 /* What is left to do after node i of k. */
 static struct remaining after(const struct kernel *k, int i) {
-  struct remaining left = {0, 0};
-  for (i++; i < k->count - 1; i++)
+  struct remaining left = {0, 0, 0};
+  for (i++; i < k->count - 1; i++, left.steps++)
     if (node_row(&k->nodes[i])->facts & FACT_WEIGHTS)
       left.weighted++;
     else
@@ -675,7 +679,7 @@ static bool as_drawn(struct sampler *s, const struct rules *rules, int64_t g) {
 /* Leaves the simplified kernel in `scratch`. */
 static bool as_simplified(struct sampler *s, const struct rules *rules, int64_t g) {
   struct kernel *simple = kernel_simplify(s->scratch);
-  bool is = kernel_primitives(simple) >= s->o->least && sampler_may_draw(s, rules, simple, g);
+  bool is = kernel_primitives(simple) >= s->least && sampler_may_draw(s, rules, simple, g);
   kernel_free(simple);
   return is;
 }
@@ -704,38 +708,65 @@ bool sampler_wanted(const struct sampler *s, const struct kernel *k, bool matmul
   return limits_kept(&s->options.limits, k, least_window(s, true), least_window(s, false));
 }
 
-static bool one_try(struct sampler *s, const struct rules *rules, bool matmul, struct random *r,
-                    int64_t *g) {
+static bool one_try(struct sampler *s, const struct rules *rules, bool begun, bool matmul,
+                    struct random *r, int64_t *g) {
   struct partial partial;
   *g = sampler_groups(s, r);
   sampler_partial(s, *g, NULL, &partial);
   partial.rules = *rules;
-  if (!grow(s, &partial, matmul, r) || !partial_finish(&partial)) return false;
+  bool grown = begun || s->o->learned ? sampler_grow_learned(s, &partial, begun, matmul, r)
+                                      : grow(s, &partial, matmul, r);
+  if (!grown || !partial_finish(&partial)) return false;
   bool is =
       kernel_is_simple(s->scratch) ? as_drawn(s, &partial.rules, *g) : as_simplified(s, rules, *g);
   return is && sampler_wanted(s, s->scratch, matmul);
 }
 
-int sampler_kinds(const struct sampler *s, struct draw_kind out[DRAW_KINDS]) {
-  const struct sample_options *o = &s->options;
-  double free = o->often[OFTEN_FREE] / (double)ALWAYS;
+static int begun_share(const struct sampler *s) {
+  return s->begins.count ? s->options.often[OFTEN_KNOWN] : 0;
+}
+
+/* One kind of draw, or two: those that begin as a known kernel are apart. */
+static int add_kinds(const struct sampler *s, struct draw_kind kind, struct draw_kind *out) {
+  double begun = begun_share(s) / (double)ALWAYS, all = kind.share;
   int count = 0;
-  if (free > 0) out[count++] = (struct draw_kind){&s->unruled, s->unruled.rules, free};
-  for (unsigned dropped = 0; dropped < 1 << SHARED; dropped++) {
-    struct draw_kind kind = {o, o->rules, 1 - free};
-    for (int i = 0; i < SHARED; i++) {
-      double share = o->often[shared[i].share] / (double)ALWAYS;
-      kind.share *= dropped >> i & 1 ? 1 - share : share;
-      if (dropped >> i & 1) kind.rules.on &= ~(1u << shared[i].rule);
-    }
+  for (int i = 0; i < 2; i++) {
+    kind.begun = i;
+    kind.share = all * (i ? begun : 1 - begun);
     if (kind.share > 0) out[count++] = kind;
   }
   return count;
 }
 
-bool sampler_try(struct sampler *s, const struct draw_kind *kind, struct random *r, int64_t *g) {
+int sampler_kinds(const struct sampler *s, struct draw_kind out[DRAW_KINDS]) {
+  const struct sample_options *o = &s->options;
+  double free = o->often[OFTEN_FREE] / (double)ALWAYS;
+  struct draw_kind unruled = {&s->unruled, s->unruled.rules, free, false};
+  int count = add_kinds(s, unruled, out);
+  for (unsigned dropped = 0; dropped < 1 << SHARED; dropped++) {
+    struct draw_kind kind = {o, o->rules, 1 - free, false};
+    for (int i = 0; i < SHARED; i++) {
+      double share = o->often[shared[i].share] / (double)ALWAYS;
+      kind.share *= dropped >> i & 1 ? 1 - share : share;
+      if (dropped >> i & 1) kind.rules.on &= ~(1u << shared[i].rule);
+    }
+    count += add_kinds(s, kind, out + count);
+  }
+  return count;
+}
+
+void sampler_take(struct sampler *s, const struct draw_kind *kind) {
   s->o = kind->options;
-  return one_try(s, &kind->rules, sampler_matmul(s, r), r, g);
+}
+
+bool sampler_try(struct sampler *s, const struct draw_kind *kind, struct random *r, int64_t *g) {
+  sampler_take(s, kind);
+  return one_try(s, &kind->rules, kind->begun, sampler_matmul(s, r), r, g);
+}
+
+static bool draw_begun(const struct sampler *s, struct random *r) {
+  int share = begun_share(s);
+  return share && (int)random_below(r, ALWAYS) < share;
 }
 
 canvas_status sampler_draw(canvas_context *ctx, struct sampler *s, uint64_t index,
@@ -743,9 +774,9 @@ canvas_status sampler_draw(canvas_context *ctx, struct sampler *s, uint64_t inde
   struct random r;
   s->o = opens_free(&s->options, s->seed, index, &r) ? &s->unruled : &s->options;
   struct rules rules = rules_of_draw(s->o, &r);
-  bool matmul = sampler_matmul(s, &r);
+  bool matmul = sampler_matmul(s, &r), begun = draw_begun(s, &r);
   for (int try = 0; try < TRIES; try++) {
-    if (!one_try(s, &rules, matmul, &r, g)) continue;
+    if (!one_try(s, &rules, begun, matmul, &r, g)) continue;
     *out = sampler_finished(s->scratch, index);
     return CANVAS_OK;
   }

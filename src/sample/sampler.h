@@ -37,11 +37,13 @@ enum often {
   OFTEN_NONLINEAR,                /* draws that keep RULE_NONLINEAR */
   OFTEN_FREE_SIZE,                /* draws that keep RULE_FIXED_SIZE */
   OFTEN_FREE,                     /* draws that keep no rule: drawn as `draws=paper` */
+  OFTEN_KNOWN,                    /* draws that begin as a part of a known kernel */
   OFTEN_COUNT
 };
 enum { ALWAYS = 1000 };
 
 struct sample_options {
+  bool learned;           /* steps have the weights of learned.h */
   int least, most;        /* primitives of a kernel, input and output not counted */
   bool sized;             /* these were given: not those of draws= */
   bool require_reach;     /* sees neighbours along H and W where targets have any, mixes all

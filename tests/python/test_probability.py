@@ -133,7 +133,7 @@ def test_rules_reject_the_listed_examples_alone() -> None:
 
 def test_arguments_are_checked() -> None:
     kernel = EXAMPLES[0].read_text()
-    with pytest.raises(CanvasError, match="expected 'rules' or 'paper'"):
+    with pytest.raises(CanvasError, match="expected 'rules', 'learned' or 'paper'"):
         _testing.probability(kernel, FEW, "draws=no")
     with pytest.raises(CanvasError, match="the option 'attempts' is -1, give 0 or more"):
         _testing.successes(FEW, "", 1, -1)

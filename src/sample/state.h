@@ -1,0 +1,59 @@
+/* The state of a sampler, for the files that draw: sampler.c and learned_steps.c. */
+#ifndef CANVAS_SAMPLE_STATE_H
+#define CANVAS_SAMPLE_STATE_H
+
+#include "base/memory.h"
+#include "sample/learned.h"
+#include "sample/steps.h"
+
+struct distinct {
+  VEC(struct sizes);
+};
+
+struct sampler {
+  struct sample_options options;
+  const struct sample_options *o; /* of the draw under way: `options`, or `unruled` */
+  struct sample_options unruled;
+  int least;             /* primitives of the kernel of the try under way */
+  uint64_t drawable;     /* that options and space leave */
+  struct targets layers; /* what rules judge: those that differ in more than names */
+  struct {
+    VEC(int64_t);
+  } times; /* how many layers are as each of them */
+  uint64_t seed;
+  struct distinct targets, strided; /* distinct sizes of kernels without S and with */
+  struct {
+    VEC(int64_t);
+  } groups; /* what G may be */
+  struct families families;
+  struct kernel *scratch;
+  struct dim_facts *facts;
+  struct {
+    VEC(struct candidate);
+  } candidates;
+  struct learned *learned; /* NULL: no draw needs it */
+  struct {
+    VEC(int);
+  } begins; /* known kernels that a draw may begin as */
+  struct {
+    VEC(double);
+  } shares; /* of the candidates of a learned step */
+  struct {
+    VEC(uint32_t);
+  } weights;
+};
+
+static const uint64_t any_kind = UINT64_MAX;
+
+/* The applications of a type join the candidates. */
+void sampler_gather(struct sampler *s, const struct partial *g, const struct family *f,
+                    struct remaining left, uint64_t of);
+/* Those that are a product of two tensors. */
+uint64_t sampler_matmuls(void);
+/* -- learned_steps.c -- */
+void sampler_list_known(struct sampler *s);
+/* One try of a learned draw, up to its last step. `begun`: it begins as a part of a known kernel. */
+bool sampler_grow_learned(struct sampler *s, struct partial *g, bool begun, bool matmul,
+                          struct random *r);
+
+#endif
