@@ -98,6 +98,7 @@ FIT_OPTIONS = (
         "drawn kernels that are screened at one layer; 0: known operators alone",
     ),
     BY_NAME["space"],
+    replace(BY_NAME["draws"], name="distribution"),
     Option(
         "epochs",
         whole_number(0, 10_000),
@@ -166,6 +167,12 @@ FIT_OPTIONS = (
     BY_NAME["timing_on"],
 )
 FIT_BY_NAME = {option.name: option for option in FIT_OPTIONS}
+
+
+def draws_of(options: Mapping[str, Any]) -> str:
+    """The options of a fit's draws in the core's spelling."""
+    space = "" if options["space"] == "paper" else f"space={options['space']} "
+    return f"{space}draws={options['distribution']}"
 
 
 def read_fit_options(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -164,7 +164,8 @@ def _range(value: Any) -> str:
 def _draws(value: Any) -> str:
     """`rules`, `learned` or `paper`, then changes of it; the core checks names and numbers."""
     text = str(value)
-    if not re.fullmatch(r"(rules|learned|paper)(,[a-z_]+=[A-Za-z0-9.:_]+)*", text) or len(text) > 1000:
+    known = re.fullmatch(r"(rules|learned|paper)(,[a-z_]+=[A-Za-z0-9.:_]+)*", text)
+    if not known or len(text) > 1000:
         raise ValueError("rules, learned or paper, with changes such as rules,free=0.2")
     return text
 

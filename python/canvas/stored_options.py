@@ -20,7 +20,7 @@ READERS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
 }
 ROWS = {SEARCH: OPTIONS, FIT: FIT_OPTIONS}
 # Options younger than some studies, and what these were made with whatever the default is now.
-BEFORE = {"space": "paper"}
+BEFORE = {"space": "paper", "distribution": "rules"}
 
 
 def command_of(options: Mapping[str, Any]) -> str:

@@ -26,11 +26,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from .. import _core
 from ..arguments import FUNCTION, PATH, SWITCH, TEXT, WHOLE, checked, shown
 from ..data import Data, NamedSource, Streamed, as_data, keep_beside, stored, streamed
 from ..devices import text_of
 from ..errors import CanvasError
-from ..fit_options import read_fit_options
+from ..fit_options import draws_of, read_fit_options
 from ..layer_choice import LayerChoice
 from ..nn.behaviour import record, record_answers
 from ..nn.convert import copied
@@ -140,6 +141,7 @@ class Fit:
     say=FUNCTION,
     draws=WHOLE,
     space=TEXT,
+    distribution=TEXT,
     epochs=WHOLE,
     longer=WHOLE,
     final_seeds=WHOLE,
@@ -167,6 +169,7 @@ def fit(
     unequal: str = "gcd",
     draws: int = 200,
     space: str = "paper",
+    distribution: str = "rules",
     epochs: int = 2,
     longer: int = 6,
     final_seeds: int = 3,
@@ -196,7 +199,8 @@ def fit(
     "macs=0.3x" and "params=0.5x" (a share of the layers replaced); each gets candidates of its
     own.  `policy`, `linear`, `depthwise` ("yes", "no"), `unequal`: which layers, as
     in canvas.convert.  `draws`: kernels that are screened;
-    0 takes known operators alone.  `space`: their primitives, "paper", "published" or "wide".
+    0 takes known operators alone.  `space`: their primitives, "paper", "published" or "wide";
+    `distribution`: how often, "rules", "learned" or "paper", as `draws` of canvas.sample.
     `epochs`: passes of distillation for every candidate; `longer`:
     for the best of each kind, which are made from `final_seeds` seeds and scored on test images.
     `time_limit`: seconds, or a text such as "10m", of which screening and table get 45 %.
@@ -230,6 +234,7 @@ def fit(
         "unequal": unequal,
         "draws": draws,
         "space": space,
+        "distribution": distribution,
         "epochs": epochs,
         "longer": longer,
         "final_seeds": final_seeds,
@@ -297,6 +302,7 @@ def fit_into(
         train = some_inputs(source, task, "train", IMAGES, memory)
         validation = some_inputs(source, task, "validation", VALIDATION, memory)
         teacher = Teacher(network, str(LayerChoice.of(options)), train, validation, task)
+        check_draws(options, teacher)
         run = FitRun(study, options, teacher, source, display, begun, callbacks)
         with writing(study.folder):
             begin(run)
@@ -318,6 +324,16 @@ def fit_into(
     finally:
         display.close()
         torch.set_num_threads(threads)
+
+
+def check_draws(options: Mapping[str, Any], teacher: Teacher) -> None:
+    """Raises CanvasError where no kernel can be drawn as the options say."""
+    if not options["draws"] or not teacher.targets:
+        return
+    try:
+        _core.draw(targets_text(teacher.targets), options["seed"], 0, draws_of(options))
+    except CanvasError as error:
+        raise CanvasError(f"no kernel can be '{draws_of(options)}': {error}") from None
 
 
 def begin(run: FitRun) -> None:

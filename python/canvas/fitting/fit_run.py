@@ -23,6 +23,7 @@ from .. import _core
 from ..data import NamedSource, Remarks, Streamed
 from ..devices import Device, check_amp, resolve_one
 from ..errors import CanvasError, NoSolution, one_line
+from ..fit_options import draws_of
 from ..inputs import Inputs
 from ..nn.latency import NATIVE
 from ..nn.layer_target import screening_layer
@@ -259,7 +260,7 @@ class FitRun:
         return screen(
             self.teacher.targets, self.recorded[layer.name], self.seed, count, self.workers,
             self.until(SCREENING_ENDS), known, tell, self.quantities,
-            lambda jobs, until: self.runner.errors(jobs, self.seed, until), self.options["space"],
+            lambda jobs, until: self.runner.errors(jobs, self.seed, until), draws_of(self.options),
         )  # fmt: skip
 
     def _step(self, name: str) -> None:

@@ -69,7 +69,7 @@ def screen(
     tell: Callable[[int, Screened, float], None] = lambda number, item, seconds: None,
     quantities: Sequence[str] = ("macs",),
     errors_of: Errors | None = None,
-    space: str = "paper",
+    how: str = "",
 ) -> list[Screened]:
     """At most `count` different kernels with their errors on the layer of `screening_layer`, whose
     inputs and outputs are `data`, in the order tried; fewer where `until` (time.monotonic) comes.
@@ -77,7 +77,7 @@ def screen(
     `known`: errors by hash that an earlier run has found; `tell` hears of every other kernel: its
     number from 1, what became of it, the processor seconds of its fit.  `quantities`: what budgets
     limit, of macs, params and latency.  `errors_of` fits the kernels of a generation (default: in
-    `workers` children).  `space`: the primitives that are drawn.
+    `workers` children).  `how`: the options of draws, as the core spells them.
     """
     layer, lines = screening_layer(targets), targets_text(targets)
     found: list[Screened] = []
@@ -92,7 +92,7 @@ def screen(
         size = min(GENERATION, count - len(found))
         if size <= 0 or time.monotonic() > until:
             break
-        items = _generation(lines, layer, found, seen, seed, generation, size, quantities, space)
+        items = _generation(lines, layer, found, seen, seed, generation, size, quantities, how)
         errors = {i: known[item.hash] for i, (item, _) in enumerate(items) if item.hash in known}
         asked = [i for i in range(len(items)) if i not in errors]
         jobs = [items[i][1] for i in asked]
@@ -134,7 +134,7 @@ def _generation(
     generation: int,
     size: int,
     quantities: Sequence[str],
-    space: str,
+    how: str,
 ) -> list[tuple[Screened, Sized]]:
     """The next kernels, without their errors, each with its sizes at the layer."""
     chance = random.Random(f"{seed} {generation}")
@@ -144,11 +144,11 @@ def _generation(
         if len(items) == size:
             break
         if generation < DRAWN or not best or chance.random() < FRESH:
-            drawn = _core.draw(lines, seed, index, f"space={space}")
+            drawn = _core.draw(lines, seed, index, how)
         else:
             parents = chance.sample(best, 2 if len(best) > 1 and chance.random() < GRAFTS else 1)
             pairs = [(item.operator.kernel, item.operator.groups or 1) for item in parents]
-            drawn = _core.mutate(lines, seed, index, f"space={space}", pairs)
+            drawn = _core.mutate(lines, seed, index, how, pairs)
         if drawn is None or (hash := _core.hash(drawn[0])) in seen:
             continue
         seen.add(hash)

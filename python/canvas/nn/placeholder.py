@@ -334,9 +334,9 @@ def sample(
     process seed (canvas.seed).  `primitives`: number of primitives, "5..12" or (5, 12).
     `groups`: the value of G.  `require`: "reach" (see several pixels along H and W, mix all
     channels; the default) or "none".  `norm`: "batch" adds a BatchNorm after every weight inside
-    the kernel, as a search does.  `draws`: "rules" (the default), "learned" or "paper", with changes
-    such as "rules,free=0.2".  `space`: the primitives that are drawn, "paper" (the default), "published"
-    or "wide".
+    the kernel, as a search does.  `draws`: "rules" (the default), "learned" or "paper", with
+    changes such as "rules,free=0.2".  `space`: the primitives that are drawn, "paper" (the
+    default), "published" or "wide".
 
     The others are the options of the published release, by its names; docs/kernel.md has their
     table.  Given ones hold in every draw.  `workers` changes nothing; `timeout`: seconds after
