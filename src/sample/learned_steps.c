@@ -204,7 +204,10 @@ bool sampler_grow_learned(struct sampler *s, struct partial *g, bool begun, bool
   int width = o->limits.width_least, done = 0, n = 0;
   struct errands errands;
   if (begun && !draw_beginning(s, r, &known, &done, &n)) return false;
-  if (!begun) n = o->least + (int)random_below(r, (uint32_t)(o->most - o->least + 1));
+  if (!begun) {
+    n = o->least + (int)random_below(r, (uint32_t)(o->most - o->least + 1));
+    s->least = o->least;
+  }
   g->rules = sampler_rules_for(g->rules, n);
   g->max_width = width + (int)random_below(r, (uint32_t)(o->limits.width_most - width + 1));
   partial_start(g);
