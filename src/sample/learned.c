@@ -174,9 +174,22 @@ bool learned_add(struct learned *l, const struct kernel *k) {
   return true;
 }
 
-canvas_status learned_add_known(canvas_context *ctx, struct learned *l) {
+static bool is_named(const char *text, const char *name, int length) {
+  static const char word[] = "kernel ";
+  text += sizeof word - 1;
+  return !strncmp(text, name, (size_t)length) && text[length] == '\n';
+}
+
+bool learned_is_known(const char *name, int length) {
+  bool is = false;
+  for (int i = 0; i < KNOWN_KERNELS; i++) is |= is_named(known_kernels[i], name, length);
+  return is;
+}
+
+canvas_status learned_add_known(canvas_context *ctx, struct learned *l, const char *without) {
   for (int i = 0; i < KNOWN_KERNELS; i++) {
     struct lexer lx;
+    if (is_named(known_kernels[i], without, (int)strlen(without))) continue;
     struct kernel *k;
     TRY(lexer_open(&lx, ctx, known_kernels[i], strlen(known_kernels[i])));
     TRY(kernel_parse_body(&lx, &k));

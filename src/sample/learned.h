@@ -19,7 +19,10 @@ struct learned *learned_new(void); /* knows nothing */
 void learned_free(struct learned *l);
 /* Counts a finished kernel and keeps a copy; false: there are LEARNED_KERNELS_MAX. */
 bool learned_add(struct learned *l, const struct kernel *k);
-canvas_status learned_add_known(canvas_context *ctx, struct learned *l); /* all of known_kernels */
+/* All of known_kernels but one. */
+canvas_status learned_add_known(canvas_context *ctx, struct learned *l, const char *without);
+/* Whether there is a known kernel of this name. */
+bool learned_is_known(const char *name, int length);
 int learned_count(const struct learned *l);
 const struct kernel *learned_kernel(const struct learned *l, int i);
 /* Weights, above 0, of `count` applications to an unfinished kernel; consumers[i] nodes read node i. */

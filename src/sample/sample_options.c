@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/nearest.h"
+#include "sample/learned.h"
 #include "sample/sampler.h"
 
 enum { PRIMITIVES_MAX = KERNEL_NODES_MAX - 2, WEIGHT_MOST = 100, BYTES_MOST = 1000000 };
@@ -147,6 +148,16 @@ static canvas_status parse_draws(struct lexer *lx, struct sample_options *o) {
   return lexer_unexpected(lx, "'rules', 'learned' or 'paper'");
 }
 
+static canvas_status parse_without(struct lexer *lx, struct sample_options *o) {
+  const struct token *t = &lx->token;
+  if (t->kind != TOKEN_NAME || !learned_is_known(t->start, t->length))
+    return lexer_unexpected(lx, "the name of a kernel of examples/kernels");
+  memcpy(o->without, t->start, (size_t)t->length);
+  o->without[t->length] = 0;
+  lexer_next(lx);
+  return CANVAS_OK;
+}
+
 /* `allow` or `reject` */
 static canvas_status parse_rule(struct lexer *lx, enum rule rule, struct sample_options *o) {
   bool reject = lexer_is(lx, "reject");
@@ -184,13 +195,10 @@ static canvas_status parse_often(struct lexer *lx, enum often which, struct samp
 static const struct option {
   const char *name;
   canvas_status (*parse)(struct lexer *lx, struct sample_options *o);
-} options[] = {{"primitives", parse_primitives},
-               {"require", parse_require},
-               {"groups", parse_groups},
-               {"elements", parse_elements},
-               {"space", parse_space},
-               {"draws", parse_draws},
-               {"bytes", parse_bytes}};
+} options[] = {{"primitives", parse_primitives}, {"require", parse_require},
+               {"groups", parse_groups},         {"elements", parse_elements},
+               {"space", parse_space},           {"draws", parse_draws},
+               {"without", parse_without},       {"bytes", parse_bytes}};
 enum {
   OPTIONS = sizeof options / sizeof *options,
   BEFORE_BYTES = OPTIONS - 1,

@@ -203,7 +203,7 @@ canvas_status sampler_new(canvas_context *ctx, const struct targets *targets,
   }
   if (options->learned || options->often[OFTEN_KNOWN]) {
     s->learned = learned_new();
-    status = learned_add_known(ctx, s->learned);
+    status = learned_add_known(ctx, s->learned, options->without);
     sampler_list_known(s);
   }
   s->scratch = kernel_new("");

@@ -43,13 +43,14 @@ enum often {
 enum { ALWAYS = 1000 };
 
 struct sample_options {
-  bool learned;           /* steps have the weights of learned.h */
-  int least, most;        /* primitives of a kernel, input and output not counted */
-  bool sized;             /* these were given: not those of draws= */
-  bool require_reach;     /* sees neighbours along H and W where targets have any, mixes all
+  bool learned;                   /* steps have the weights of learned.h */
+  char without[KERNEL_NAME_SIZE]; /* a known kernel that nothing is learned from, "": none */
+  int least, most;                /* primitives of a kernel, input and output not counted */
+  bool sized;                     /* these were given: not those of draws= */
+  bool require_reach;             /* sees neighbours along H and W where targets have any, mixes all
                              channels in an fc: true */
-  int64_t groups;         /* G; 0 = draw one factor >= 2 of the common channels */
-  int64_t elements_limit; /* of one tensor, per sample: 2^25 */
+  int64_t groups;                 /* G; 0 = draw one factor >= 2 of the common channels */
+  int64_t elements_limit;         /* of one tensor, per sample: 2^25 */
   int often[OFTEN_COUNT];
   unsigned given; /* a bit per enum often that the text names: these hold in free draws, too */
   struct rules rules;
