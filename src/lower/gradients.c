@@ -1,5 +1,7 @@
 /* Reverse mode over a program's expressions: see gradients.h.
  *
+ *   trace      once: all operations of all elements in a row, on places of one array. Which there are
+ *              depends on indices alone, not on values
  *   forward    every element of every stage: its value, and its derivative along a random direction
  *              of the image; an operation whose operands depend on weights goes onto the tape
  *   backward   from a random sum of the outputs to the weights
@@ -33,10 +35,21 @@ struct entry {
   bool image; /* a product of a weight and what depends on the image */
 };
 
+/* An operation of the trace: what stands at `out` becomes a op b. */
+enum { COPY = -1, MEAN = -2 }; /* beside those of expressions; of MEAN b is how many numbers */
+struct operation {
+  int op, a, b, out;
+};
+
 struct gradients {
   const struct program *p;
-  struct number **values; /* by tensor */
-  int weights;            /* their numbers stand first on the tape */
+  struct number *numbers; /* of all tensors, then of operations and constants */
+  int *first;             /* by tensor: where its elements stand among them */
+  int count, capacity;    /* of numbers */
+  struct {
+    VEC(struct operation);
+  } trace;
+  int weights; /* their numbers stand first on the tape */
   bool smooth;
   int64_t at[PROGRAM_AXES];
   struct {
@@ -170,12 +183,12 @@ static int64_t index_of(const struct gradients *g, int expr) {
   }
 }
 
-static struct number *load(const struct gradients *g, const struct px_node *n) {
+static int load(const struct gradients *g, const struct px_node *n) {
   const struct program_tensor *t = &g->p->tensors.data[n->tensor];
   int64_t flat = 0;
   for (int i = 0; i < t->rank; i++)
     flat = flat * t->axes[i].size + index_of(g, g->p->indices.data[n->first + i]);
-  return &g->values[n->tensor][flat];
+  return g->first[n->tensor] + (int)flat;
 }
 
 static struct number combine(struct gradients *g, enum px_op op, const struct number *a,
@@ -193,24 +206,48 @@ static struct number combine(struct gradients *g, enum px_op op, const struct nu
   }
 }
 
-static struct number value_of(struct gradients *g, int expr) {
+/* A place for one more number. */
+static int new_place(struct gradients *g, struct number n) {
+  if (g->count == g->capacity) {
+    g->capacity = 2 * g->capacity + 64;
+    g->numbers = mem_grow(g->numbers, (size_t)g->capacity * sizeof *g->numbers);
+  }
+  g->numbers[g->count] = n;
+  return g->count++;
+}
+
+static int add_operation(struct gradients *g, int op, int a, int b, int out) {
+  struct operation o = {op, a, b, out};
+  VEC_PUSH(&g->trace, o);
+  return out;
+}
+
+/* Where the value of an expression stands. */
+static int trace_of(struct gradients *g, int expr) {
   const struct px_node *n = &g->p->nodes.data[expr];
-  struct number none = constant(0), a;
-  double slope;
   switch (n->op) {
-    case PX_NUMBER: return constant(n->number);
-    case PX_LOAD: return *load(g, n);
-    case PX_REAL: return constant((double)index_of(g, n->arg[0]));
-    case PX_SELECT: return value_of(g, n->arg[holds(g, n->arg[0]) ? 1 : 2]);
-    default: a = value_of(g, n->arg[0]);
+    case PX_NUMBER: return new_place(g, constant(n->number));
+    case PX_LOAD: return load(g, n);
+    case PX_REAL: return new_place(g, constant((double)index_of(g, n->arg[0])));
+    case PX_SELECT: return trace_of(g, n->arg[holds(g, n->arg[0]) ? 1 : 2]);
+    default: break;
   }
-  if (n->op == PX_NEG) return result(g, -a.value, &a, -1, &none, 0);
-  if (n->arg[1] < 0) {
-    double value = function((enum px_op)n->op, a.value, &slope);
-    return result(g, value, &a, slope, &none, 0);
+  int a = trace_of(g, n->arg[0]), b = n->arg[1] < 0 ? -1 : trace_of(g, n->arg[1]);
+  return add_operation(g, (int)n->op, a, b, new_place(g, constant(0)));
+}
+
+static struct number operate(struct gradients *g, const struct operation *o) {
+  const struct number *a = &g->numbers[o->a], none = constant(0);
+  double slope, value;
+  switch (o->op) {
+    case COPY: return *a;
+    case MEAN: return result(g, a->value / o->b, a, 1.0 / o->b, &none, 0);
+    case PX_NEG: return result(g, -a->value, a, -1, &none, 0);
+    default: break;
   }
-  struct number b = value_of(g, n->arg[1]);
-  return combine(g, (enum px_op)n->op, &a, &b);
+  if (o->b >= 0) return combine(g, (enum px_op)o->op, a, &g->numbers[o->b]);
+  value = function((enum px_op)o->op, a->value, &slope);
+  return result(g, value, a, slope, &none, 0);
 }
 
 /* -- stages -- */
@@ -232,25 +269,30 @@ static enum px_op reducer_op(enum program_reducer reducer) {
   }
 }
 
-static struct number element(struct gradients *g, const struct program_tensor *t) {
+static void trace_element(struct gradients *g, const struct program_tensor *t, int out) {
   int end = t->rank + t->reductions, points = 1;
   for (int i = t->rank; i < end; i++) g->at[i] = 0;
-  struct number sum = value_of(g, t->body), none = constant(0);
+  add_operation(g, COPY, trace_of(g, t->body), -1, out);
   while (next(t, t->rank, end, g->at)) {
-    struct number term = value_of(g, t->body);
-    sum = combine(g, reducer_op(t->reducer), &sum, &term);
+    add_operation(g, (int)reducer_op(t->reducer), out, trace_of(g, t->body), out);
     points++;
   }
-  if (t->reducer != REDUCE_MEAN) return sum;
-  return result(g, sum.value / points, &sum, 1.0 / points, &none, 0);
+  if (t->reducer == REDUCE_MEAN) add_operation(g, MEAN, out, points, out);
 }
 
-static void run_stage(struct gradients *g, int tensor) {
+static void trace_stage(struct gradients *g, int tensor) {
   const struct program_tensor *t = &g->p->tensors.data[tensor];
-  int64_t flat = 0;
+  int out = g->first[tensor];
   for (int i = 0; i < t->rank; i++) g->at[i] = 0;
-  do g->values[tensor][flat++] = element(g, t);
+  do trace_element(g, t, out++);
   while (next(t, 0, t->rank, g->at));
+}
+
+static void forward(struct gradients *g) {
+  for (int i = 0; i < g->trace.count; i++) {
+    const struct operation *o = &g->trace.data[i];
+    g->numbers[o->out] = operate(g, o);
+  }
 }
 
 /* Uniform in -1..1. */
@@ -270,7 +312,7 @@ static void fill(struct gradients *g, struct random *r, uint64_t index) {
     double fan_in = (double)each;
     double size = (double)(1 << index % 4) / sqrt(fan_in);
     for (int64_t j = 0; j < count; j++) {
-      struct number *n = &g->values[tensor][j];
+      struct number *n = &g->numbers[g->first[tensor] + (int)j];
       *n = constant(any(r) * (i ? size : 2));
       if (!i) n->moved = (struct slope){any(r), 1};
       if (!i) continue;
@@ -296,7 +338,7 @@ static void open_output(struct gradients *g, struct random *r) {
   int64_t count = program_elements(g->p, output);
   for (int64_t i = 0; i < count; i++) {
     double share = 1.5 + any(r);
-    int id = g->values[output][i].id;
+    int id = g->numbers[g->first[output] + (int)i].id;
     if (id >= 0) g->back[id] = slope_sum(g->back[id], share, (struct slope){1, 1});
   }
 }
@@ -319,8 +361,7 @@ void gradients_pass(struct gradients *g, uint64_t index, bool smooth, bool *matt
   random_open(&r, smooth, RANDOM_IDLE, index);
   g->smooth = smooth;
   fill(g, &r, index);
-  for (int i = 0; i < g->p->tensors.count; i++)
-    if (!g->p->tensors.data[i].is_input) run_stage(g, i);
+  forward(g);
   open_back(g);
   open_output(g, &r);
   backward(g, matters);
@@ -330,9 +371,15 @@ struct gradients *gradients_new(const struct program *p, const bool *apart) {
   struct gradients *g = mem_alloc(sizeof *g);
   g->p = p;
   g->apart = apart;
-  g->values = mem_alloc((size_t)p->tensors.count * sizeof *g->values);
+  g->first = mem_alloc((size_t)p->tensors.count * sizeof *g->first);
+  for (int i = 0; i < p->tensors.count; i++) {
+    g->first[i] = g->count;
+    g->count += (int)program_elements(p, i);
+  }
+  g->capacity = g->count;
+  g->numbers = mem_alloc((size_t)g->capacity * sizeof *g->numbers);
   for (int i = 0; i < p->tensors.count; i++)
-    g->values[i] = mem_alloc((size_t)program_elements(p, i) * sizeof **g->values);
+    if (!p->tensors.data[i].is_input) trace_stage(g, i);
   for (int i = 1; i < p->inputs.count; i++)
     g->weights += (int)program_elements(p, p->inputs.data[i]);
   g->image = mem_alloc((size_t)g->weights * sizeof *g->image + 1);
@@ -340,8 +387,9 @@ struct gradients *gradients_new(const struct program *p, const bool *apart) {
 }
 
 void gradients_free(struct gradients *g) {
-  for (int i = 0; i < g->p->tensors.count; i++) mem_free(g->values[i]);
-  mem_free(g->values);
+  mem_free(g->numbers);
+  mem_free(g->first);
+  mem_free(g->trace.data);
   mem_free(g->image);
   mem_free(g->back);
   mem_free(g->tape.data);
