@@ -684,7 +684,7 @@ static bool rewrite_once(const struct kernel *k, struct kernel *out) {
 }
 
 struct kernel *kernel_simplify(const struct kernel *k) {
-  struct kernel *now = kernel_copy(k), *next = kernel_copy(k);
+  struct kernel *now = kernel_copy(k), *next = kernel_new(k->name);
   while (rewrite_once(now, next)) {
     struct kernel *old = now;
     now = next;
@@ -696,10 +696,8 @@ struct kernel *kernel_simplify(const struct kernel *k) {
 }
 
 bool kernel_is_simple(const struct kernel *k) {
-  struct kernel *next = kernel_copy(k);
-  bool simple = !rewrite_once(k, next);
-  kernel_free(next);
-  return simple;
+  struct kernel next; /* written where a rewrite applies */
+  return !rewrite_once(k, &next);
 }
 
 /* -- constants -- */
