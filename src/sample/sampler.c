@@ -104,9 +104,17 @@ static enum kernel_space space_of(const struct candidate *c) {
 
 int families_choices(const struct families *f, const struct family *family, const struct kernel *k,
                      int a, int b, struct candidate out[CANDIDATES_MAX]) {
-  int count = family->choices ? family->choices(k, a, b, out) : 0, kept = 0;
-  for (int i = 0; i < count; i++)
-    if (f->space == SPACE_WIDE || space_of(&out[i]) <= f->space) out[kept++] = out[i];
+  int count, kept = 0;
+  if (family->choices_within) {
+    kept = family->choices_within(k, a, f->space, out);
+  } else {
+    count = family->choices ? family->choices(k, a, b, out) : 0;
+    for (int i = 0; i < count; i++)
+      if (f->space == SPACE_WIDE || space_of(&out[i]) <= f->space) {
+        if (kept < i) out[kept] = out[i];
+        kept++;
+      }
+  }
   return f->limits ? limits_choices(f->limits, out, kept, CANDIDATES_MAX) : kept;
 }
 
@@ -348,9 +356,9 @@ static void gather(struct sampler *s, const struct partial *g, int a, int b, con
   VEC_RESERVE(&s->candidates, CANDIDATES_MAX);
   struct candidate *all = s->candidates.data + s->candidates.count;
   int count = sampler_offers(&s->families, f, g->images, s->scratch, a, b, all), kept = 0;
-  for (int i = 0; i < count; i++)
+  for (int i = 0; i < count && of != any_kind; i++)
     if (of & kind_of(all[i].op, &all[i].attrs)) all[kept++] = all[i];
-  s->candidates.count += kept;
+  s->candidates.count += of == any_kind ? count : kept;
 }
 
 /* Every application of a type; pairs that would make the kernel too wide are not looked at. */
@@ -454,7 +462,7 @@ static bool step(struct sampler *s, struct partial *g, const struct family *cons
                  int count, struct remaining left, uint64_t of, struct random *r) {
   const struct family *order[FAMILIES_MAX];
   memcpy(order, families, (size_t)count * sizeof *order);
-  count = drop_families(order, count, of);
+  if (of != any_kind) count = drop_families(order, count, of);
   for (int n = count; n > 0; n--) {
     int i = n > 1 || count > 1 ? pick_type(s->o, order, n, r) : 0;
     if (i == n) return false;
