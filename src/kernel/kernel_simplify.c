@@ -683,16 +683,29 @@ static bool rewrite_once(const struct kernel *k, struct kernel *out) {
   return false;
 }
 
-struct kernel *kernel_simplify(const struct kernel *k) {
-  struct kernel *now = kernel_copy(k), *next = kernel_new(k->name);
-  while (rewrite_once(now, next)) {
-    struct kernel *old = now;
-    now = next;
-    next = old;
+/* Rewrites k until nothing applies. */
+static void simplify(struct kernel *k) {
+  struct kernel next;
+  while (rewrite_once(k, &next)) {
+    k->count = next.count;
+    memcpy(k->nodes, next.nodes, (size_t)next.count * sizeof *next.nodes);
   }
-  kernel_free(next);
-  kernel_renumber(now);
-  return now;
+  kernel_renumber(k);
+}
+
+struct kernel *kernel_simplify(const struct kernel *k) {
+  struct kernel *simple = kernel_copy(k);
+  simplify(simple);
+  return simple;
+}
+
+struct kernel *kernel_simpler(const struct kernel *k) {
+  struct kernel next;
+  if (!rewrite_once(k, &next)) return NULL;
+  memcpy(next.name, k->name, sizeof next.name);
+  struct kernel *simple = kernel_copy(&next);
+  simplify(simple);
+  return simple;
 }
 
 bool kernel_is_simple(const struct kernel *k) {

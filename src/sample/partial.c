@@ -230,13 +230,23 @@ bool partial_try(struct partial *g, const struct candidate *c, struct remaining 
   return legal;
 }
 
+/* The nodes of each shape but the first. */
+static uint64_t repeated_shapes(const struct kernel *k) {
+  uint64_t found = 0;
+  for (int i = 1; i < k->count; i++)
+    for (int j = 0; j < i && !(found >> i & 1); j++)
+      found |= (uint64_t)shape_equal(&k->nodes[i].shape, &k->nodes[j].shape) << i;
+  return found;
+}
+
 /* Whether the kernel has a legal binding at one target, with tensors within the limit. */
-static bool bindable(const struct partial *g, const struct kernel_dims *dims,
+static bool bindable(const struct partial *g, const struct kernel_dims *dims, uint64_t repeated,
                      const struct sizes *target) {
   struct sizes sizes = *target;
   if (!free_sizes_least(dims, &sizes)) return false;
   for (int i = 0; i < g->k->count; i++) {
     int64_t elements;
+    if (repeated >> i & 1) continue;
     if (!shape_elements(&g->k->nodes[i].shape, &sizes, &elements) || elements > g->elements_limit)
       return false;
   }
@@ -262,7 +272,8 @@ bool partial_finish(struct partial *g) {
   /* a variable that was replaced may have put a broadcast in place */
   if (g->require_reach && kernel_reach_on(g->k, g->images)) return false;
   kernel_dims_list(g->k, &dims);
+  uint64_t repeated = repeated_shapes(g->k);
   for (int t = 0; t < g->target_count; t++)
-    if (!bindable(g, &dims, &g->targets[t])) return false;
+    if (!bindable(g, &dims, repeated, &g->targets[t])) return false;
   return true;
 }

@@ -22,6 +22,7 @@
 #include "base/random.h"
 #include "kernel/kernel_simplify.h"
 #include "lower/idle_weights.h"
+#include "sample/bytes_bound.h"
 #include "sample/free_sizes.h"
 #include "sample/steps.h"
 
@@ -64,6 +65,7 @@ struct sampler {
   struct {
     VEC(int64_t);
   } groups; /* what G may be */
+  struct bytes_bound bytes;
   struct families families;
   struct kernel *scratch;
   struct dim_facts *facts;
@@ -172,6 +174,7 @@ static void list_targets(struct sampler *s, const struct targets *targets) {
   for (int i = 0; i < targets->count; i++) add_layer(s, &targets->data[i]);
   list_sizes(targets, false, &s->targets);
   list_sizes(targets, true, &s->strided);
+  bytes_bound_open(&s->layers, s->times.data, s->targets.data, s->targets.count, &s->bytes);
 }
 
 static const struct distinct *sizes_of(const struct sampler *s, const struct kernel *k) {
@@ -250,6 +253,7 @@ void sampler_free(struct sampler *s) {
   mem_free(s->strided.data);
   targets_free(&s->layers);
   mem_free(s->times.data);
+  bytes_bound_close(&s->bytes);
   mem_free(s->groups.data);
   mem_free(s->candidates.data);
   dim_facts_free(s->facts);
@@ -629,6 +633,18 @@ const char *sampler_broken(const struct sampler *s, const struct rules *rules,
   return rules_broken(rules, k, &s->layers, s->times.data, g);
 }
 
+static bool is_fixed(const struct rules *rules, const struct kernel *k) {
+  return rules->on >> RULE_FIXED_SIZE & 1 && !kernel_variables(k);
+}
+
+/* Whether a finished kernel breaks a rule that is cheap to judge; the targets have the draw's G. */
+static bool surely_broken(const struct sampler *s, const struct rules *rules,
+                          const struct kernel *k) {
+  if (is_fixed(rules, k)) return true;
+  return !kernel_uses(k, SIZE_S) &&
+         bytes_bound_broken(&s->bytes, s->facts, s->targets.data, rules, k);
+}
+
 /* -- kernels that are not drawn step by step -- */
 
 /* What is left to do after node i of k. */
@@ -661,6 +677,7 @@ bool sampler_may_draw(struct sampler *s, const struct rules *rules, const struct
   int node;
   if (kernel_constant(k, &node)) return false;
   sampler_partial(s, g, k, &p);
+  if (surely_broken(s, rules, k)) return false;
   p.rules = *rules;
   if (kernel_primitives(k) < BENDING_LEAST) p.rules.on &= ~(1u << RULE_NONLINEAR);
   for (int i = 1; i < k->count - 1; i++) {
@@ -676,16 +693,14 @@ bool sampler_may_draw(struct sampler *s, const struct rules *rules, const struct
 /* The drawn kernel, if it is simple and can be bound usefully. */
 static bool as_drawn(struct sampler *s, const struct rules *rules, int64_t g) {
   int node;
-  return !kernel_constant(s->scratch, &node) && !sampler_broken(s, rules, s->scratch, g) &&
-         sampler_all_matter(s, s->scratch, g);
+  return !surely_broken(s, rules, s->scratch) && !kernel_constant(s->scratch, &node) &&
+         !sampler_broken(s, rules, s->scratch, g) && sampler_all_matter(s, s->scratch, g);
 }
 
 /* Leaves the simplified kernel in `scratch`. */
-static bool as_simplified(struct sampler *s, const struct rules *rules, int64_t g) {
-  struct kernel *simple = kernel_simplify(s->scratch);
-  bool is = kernel_primitives(simple) >= s->o->least && sampler_may_draw(s, rules, simple, g);
-  kernel_free(simple);
-  return is;
+static bool as_simplified(struct sampler *s, const struct rules *rules, const struct kernel *simple,
+                          int64_t g) {
+  return kernel_primitives(simple) >= s->o->least && sampler_may_draw(s, rules, simple, g);
 }
 
 bool sampler_finish(struct sampler *s, struct partial *partial, int64_t g) {
@@ -719,8 +734,10 @@ static bool one_try(struct sampler *s, const struct rules *rules, bool matmul, s
   sampler_partial(s, *g, NULL, &partial);
   partial.rules = *rules;
   if (!grow(s, &partial, matmul, r) || !partial_finish(&partial)) return false;
-  bool is =
-      kernel_is_simple(s->scratch) ? as_drawn(s, &partial.rules, *g) : as_simplified(s, rules, *g);
+  if (is_fixed(rules, s->scratch)) return false; /* simplified it still is */
+  struct kernel *simple = kernel_simpler(s->scratch);
+  bool is = simple ? as_simplified(s, rules, simple, *g) : as_drawn(s, &partial.rules, *g);
+  kernel_free(simple);
   return is && sampler_wanted(s, s->scratch, matmul);
 }
 
