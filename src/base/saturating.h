@@ -23,7 +23,8 @@ static inline int64_t saturating_add(int64_t a, int64_t b) {
 }
 
 static inline int64_t saturating_mul(int64_t a, int64_t b) {
-  return b && a > SATURATED / b ? SATURATED : a * b;
+  int64_t product;
+  return __builtin_mul_overflow(a, b, &product) || product > SATURATED ? SATURATED : product;
 }
 
 /* *value += by, *value *= by; false, and *value is as it was, where that passes 2^62. */
@@ -34,8 +35,9 @@ static inline bool checked_add(int64_t *value, int64_t by) {
 }
 
 static inline bool checked_mul(int64_t *value, int64_t by) {
-  if (by && *value > SATURATED / by) return false;
-  *value *= by;
+  int64_t product;
+  if (__builtin_mul_overflow(*value, by, &product) || product > SATURATED) return false;
+  *value = product;
   return true;
 }
 

@@ -8,6 +8,7 @@
 
 _Static_assert(sizeof(struct dim) == 8 + DIM_POWERS, "dims are compared as bytes: no padding");
 _Static_assert(DIM_POWERS % 8 == 0, "whole vectors");
+_Static_assert(SIZE_X0 == 7, "all variables but the first are in words of their own");
 
 static const struct dim poison = {.num = 0, .den = 1};
 
@@ -57,15 +58,6 @@ struct dim dim_div(struct dim a, struct dim b) {
   return combine(a, &b, -1);
 }
 
-bool dim_equal(const struct dim *a, const struct dim *b) {
-  return memcmp(a, b, sizeof *a) == 0;
-}
-
-bool dim_is_one(const struct dim *d) {
-  struct dim one = dim_one();
-  return dim_equal(d, &one);
-}
-
 bool dim_is_stride(const struct dim *d) {
   struct dim stride = dim_size(SIZE_S);
   return dim_equal(d, &stride);
@@ -75,13 +67,21 @@ bool dim_is_poisoned(const struct dim *d) {
   return d->num == 0;
 }
 
-bool dim_uses(const struct dim *d, enum size s) {
-  return d->power[s] != 0;
+/* Eight powers at a time, as bytes of a word: most are 0. */
+enum { WORD = sizeof(uint64_t) };
+static const uint64_t signs = UINT64_C(0x8080808080808080);
+
+static uint64_t powers_at(const struct dim *d, int from) {
+  uint64_t word;
+  memcpy(&word, d->power + from, sizeof word);
+  return word;
 }
 
 int dim_variable(const struct dim *d, bool *several) {
   int found = VARIABLES, count = 0;
-  for (int x = 0; x < VARIABLES; x++) {
+  bool none = !d->power[SIZE_X0];
+  for (int from = WORD; from < DIM_POWERS; from += WORD) none &= !powers_at(d, from);
+  for (int x = 0; x < VARIABLES && !none; x++) {
     if (!d->power[SIZE_X0 + x]) continue;
     if (!count++) found = d->power[SIZE_X0 + x] > 0 ? x : ~x;
   }
@@ -99,6 +99,9 @@ struct dim dim_substitute(struct dim d, int x, const struct dim *by) {
 
 bool dim_is_whole(const struct dim *d) {
   if (!d->num) return false;
+  uint64_t negative = 0;
+  for (int from = 0; from < DIM_POWERS; from += WORD) negative |= powers_at(d, from);
+  if (d->den == 1 && !(negative & signs)) return true;
   int8_t below = 0, variable = 0; /* the sign bit: whether any is */
   for (int x = 0; x < VARIABLES; x++) {
     below |= d->power[SIZE_X0 + x];
@@ -122,19 +125,22 @@ static bool multiply(int64_t *n, int64_t *m, int64_t v) {
   return checked_mul(n, v);
 }
 
+/* n/m *= v^p */
+static bool to_power(int64_t *n, int64_t *m, int p, int64_t v) {
+  if (v < 1) return false;
+  for (; p > 0; p--)
+    if (!multiply(n, m, v)) return false;
+  for (; p < 0; p++)
+    if (!multiply(m, n, v)) return false;
+  return true;
+}
+
 bool dim_ratio(const struct dim *d, const struct sizes *sizes, int64_t *num, int64_t *den) {
   int64_t n = d->num, m = d->den;
   if (!n) return false;
-  for (int s = 0; s < SIZES; s++) {
-    int p = d->power[s];
-    if (!p) continue;
-    int64_t v = sizes->value[s];
-    if (v < 1) return false;
-    for (; p > 0; p--)
-      if (!multiply(&n, &m, v)) return false;
-    for (; p < 0; p++)
-      if (!multiply(&m, &n, v)) return false;
-  }
+  for (int from = 0; from < DIM_POWERS; from += WORD)
+    for (int s = from; s < from + WORD && powers_at(d, from); s++)
+      if (d->power[s] && !to_power(&n, &m, d->power[s], sizes->value[s])) return false;
   int64_t common = m == 1 ? 1 : gcd64(n, m);
   *num = n / common;
   *den = m / common;

@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/buf.h"
 #include "base/lexer.h"
@@ -58,11 +59,18 @@ static inline struct dim dim_size(enum size s) {
 struct dim dim_number(int64_t n); /* n >= 1 */
 struct dim dim_mul(struct dim a, struct dim b);
 struct dim dim_div(struct dim a, struct dim b);
-bool dim_equal(const struct dim *a, const struct dim *b);
-bool dim_is_one(const struct dim *d);
+static inline bool dim_equal(const struct dim *a, const struct dim *b) {
+  return memcmp(a, b, sizeof *a) == 0;
+}
+static inline bool dim_is_one(const struct dim *d) {
+  struct dim one = dim_one();
+  return dim_equal(d, &one);
+}
 bool dim_is_stride(const struct dim *d); /* S alone */
 bool dim_is_poisoned(const struct dim *d);
-bool dim_uses(const struct dim *d, enum size s);
+static inline bool dim_uses(const struct dim *d, enum size s) {
+  return d->power[s] != 0;
+}
 
 /* The index of the variable with a positive power, the first with a negative one as ~index, or
  * VARIABLES if d holds none. *several: more than one variable (Theorem 1 forbids it). */

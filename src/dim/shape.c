@@ -184,13 +184,19 @@ static bool common(const struct axis *a, const struct axis *b) {
   return axis_class(a->role) == axis_class(b->role) && dim_equal(&a->dim, &b->dim);
 }
 
+int shape_suffix(const struct shape *l, const struct shape *r) {
+  int shorter = l->count < r->count ? l->count : r->count, suffix = 0;
+  while (suffix < shorter &&
+         common(&l->axis[l->count - 1 - suffix], &r->axis[r->count - 1 - suffix]))
+    suffix++;
+  return suffix;
+}
+
 struct match shape_match(const struct shape *l, const struct shape *r) {
   struct match m = {.left = dim_one(), .right = dim_one()};
   int lefts = 0, rights = 0;
   int shorter = l->count < r->count ? l->count : r->count;
-  while (m.suffix < shorter &&
-         common(&l->axis[l->count - 1 - m.suffix], &r->axis[r->count - 1 - m.suffix]))
-    m.suffix++;
+  m.suffix = shape_suffix(l, r);
   while (m.prefix < shorter - m.suffix && common(&l->axis[m.prefix], &r->axis[m.prefix]))
     m.prefix++;
   for (int i = m.prefix; i < l->count - m.suffix; i++) add_factor(&m.left, &lefts, &l->axis[i].dim);

@@ -76,5 +76,6 @@ struct match {
   struct dim multiplier; /* right/left: must be whole */
 };
 struct match shape_match(const struct shape *l, const struct shape *r);
+int shape_suffix(const struct shape *l, const struct shape *r); /* the suffix alone */
 
 #endif

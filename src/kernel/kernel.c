@@ -9,14 +9,6 @@
 
 #include "base/memory.h"
 
-const struct row *node_row(const struct node *n) {
-  return &primitive_rows[n->op];
-}
-
-const struct shape *node_input(const struct kernel *k, const struct node *n, int i) {
-  return &k->nodes[n->in[i]].shape;
-}
-
 static void set_name(char *out, size_t size, const char *name) {
   size_t length = strlen(name);
   if (length >= size) length = size - 1;
@@ -37,7 +29,9 @@ struct kernel *kernel_new(const char *name) {
 
 struct kernel *kernel_copy(const struct kernel *k) {
   struct kernel *copy = mem_alloc(sizeof *copy);
-  *copy = *k;
+  memcpy(copy->name, k->name, sizeof copy->name);
+  copy->count = k->count;
+  memcpy(copy->nodes, k->nodes, (size_t)k->count * sizeof *k->nodes);
   return copy;
 }
 
@@ -195,20 +189,26 @@ canvas_status kernel_verify(canvas_context *ctx, const struct kernel *k) {
   return CANVAS_OK;
 }
 
-static void add_powers(int8_t seen[DIM_POWERS], const struct dim *d) {
-  for (int s = 0; s < DIM_POWERS; s++) seen[s] |= d->power[s];
+enum { POWER_WORDS = DIM_POWERS / (int)sizeof(uint64_t) };
+
+static void add_powers(uint64_t seen[POWER_WORDS], const struct dim *d) {
+  uint64_t powers[POWER_WORDS];
+  memcpy(powers, d->power, sizeof powers);
+  for (int i = 0; i < POWER_WORDS; i++) seen[i] |= powers[i];
 }
 
 /* Conditions are made of dims of shapes and attributes, which are all that is looked at. */
 static unsigned sizes_used(const struct kernel *k) {
-  int8_t seen[DIM_POWERS] = {0};
+  uint64_t seen[POWER_WORDS] = {0};
+  int8_t powers[DIM_POWERS];
   unsigned sizes = 0;
   for (int i = 0; i < k->count; i++) {
     const struct node *n = &k->nodes[i];
     for (int j = 0; j < n->shape.count; j++) add_powers(seen, &n->shape.axis[j].dim);
     add_powers(seen, &n->attrs.dim);
   }
-  for (int s = 0; s < SIZES; s++) sizes |= (unsigned)(seen[s] != 0) << s;
+  memcpy(powers, seen, sizeof powers);
+  for (int s = 0; s < SIZES; s++) sizes |= (unsigned)(powers[s] != 0) << s;
   return sizes;
 }
 
@@ -219,7 +219,13 @@ unsigned kernel_variables(const struct kernel *k) {
 }
 
 bool kernel_uses(const struct kernel *k, enum size s) {
-  return sizes_used(k) >> s & 1;
+  for (int i = 0; i < k->count; i++) {
+    const struct node *n = &k->nodes[i];
+    for (int j = 0; j < n->shape.count; j++)
+      if (dim_uses(&n->shape.axis[j].dim, s)) return true;
+    if (dim_uses(&n->attrs.dim, s)) return true;
+  }
+  return false;
 }
 
 bool node_weight(const struct kernel *k, int node, struct shape *out) {

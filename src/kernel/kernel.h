@@ -29,8 +29,12 @@ struct kernel *kernel_new(const char *name); /* has the input node, named "a" */
 struct kernel *kernel_copy(const struct kernel *k);
 void kernel_free(struct kernel *k);
 
-const struct row *node_row(const struct node *n);
-const struct shape *node_input(const struct kernel *k, const struct node *n, int i);
+static inline const struct row *node_row(const struct node *n) {
+  return &primitive_rows[n->op];
+}
+static inline const struct shape *node_input(const struct kernel *k, const struct node *n, int i) {
+  return &k->nodes[n->in[i]].shape;
+}
 /* The shape of one copy of the node's weight, outputs first; false: no weight. */
 bool node_weight(const struct kernel *k, int node, struct shape *out);
 

@@ -37,9 +37,9 @@ static uint64_t looked(const struct node *n, enum role axis, struct neighbours i
 static bool left_in_step(const struct kernel *k, const struct node *n, enum role axis,
                          struct neighbours images) {
   const struct shape *left = node_input(k, n, 0), *right = node_input(k, n, 1);
-  struct match m = shape_match(left, right);
   int at = shape_find(left, axis);
-  if (at < m.prefix || at >= left->count - m.suffix) return true;
+  if (at < 0 || shape_suffix(left, right) >= left->count - at) return true;
+  if (at < shape_match(left, right).prefix) return true;
   return axis == ROLE_H && shape_find(right, ROLE_H) >= 0 && !(images.pixels >> ROLE_W & 1);
 }
 

@@ -683,23 +683,34 @@ static bool rewrite_once(const struct kernel *k, struct kernel *out) {
   return false;
 }
 
-struct kernel *kernel_simplify(const struct kernel *k) {
-  struct kernel *now = kernel_copy(k), *next = kernel_copy(k);
-  while (rewrite_once(now, next)) {
-    struct kernel *old = now;
-    now = next;
-    next = old;
+/* Rewrites k until nothing applies. */
+static void simplify(struct kernel *k) {
+  struct kernel next;
+  while (rewrite_once(k, &next)) {
+    k->count = next.count;
+    memcpy(k->nodes, next.nodes, (size_t)next.count * sizeof *next.nodes);
   }
-  kernel_free(next);
-  kernel_renumber(now);
-  return now;
+  kernel_renumber(k);
+}
+
+struct kernel *kernel_simplify(const struct kernel *k) {
+  struct kernel *simple = kernel_copy(k);
+  simplify(simple);
+  return simple;
+}
+
+struct kernel *kernel_simpler(const struct kernel *k) {
+  struct kernel next;
+  if (!rewrite_once(k, &next)) return NULL;
+  memcpy(next.name, k->name, sizeof next.name);
+  struct kernel *simple = kernel_copy(&next);
+  simplify(simple);
+  return simple;
 }
 
 bool kernel_is_simple(const struct kernel *k) {
-  struct kernel *next = kernel_copy(k);
-  bool simple = !rewrite_once(k, next);
-  kernel_free(next);
-  return simple;
+  struct kernel next; /* written where a rewrite applies */
+  return !rewrite_once(k, &next);
 }
 
 /* -- constants -- */

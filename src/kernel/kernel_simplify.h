@@ -13,6 +13,8 @@
 /* Requires a kernel that kernel_verify accepts. Returns a new one, with variables in order of use,
  * to which no rewrite applies: simplifying again changes nothing. */
 struct kernel *kernel_simplify(const struct kernel *k);
+/* The same; NULL where no rewrite applies to k. */
+struct kernel *kernel_simpler(const struct kernel *k);
 
 /* Whether no rewrite applies. */
 bool kernel_is_simple(const struct kernel *k);

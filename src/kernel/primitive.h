@@ -208,6 +208,9 @@ struct family {
   /* Optional. Fills applications to tensor a (binary: of a onto b) that may be legal; returns their
    * number. */
   int (*choices)(const struct kernel *k, int a, int b, struct candidate out[CANDIDATES_MAX]);
+  /* Optional, where narrow spaces hold few of these: those within the space, in the same order. */
+  int (*choices_within)(const struct kernel *k, int a, enum kernel_space most,
+                        struct candidate out[CANDIDATES_MAX]);
   /* Optional. The space of an application that is in a wider one than its row. */
   enum kernel_space (*space)(const struct candidate *c);
   /* For rows that own weights: the shape of one copy's weight in storage order; of one that contracts

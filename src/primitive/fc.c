@@ -66,8 +66,8 @@ static int mixes(const struct shape *a, int in, const struct dim *free, struct c
  * and the solver by constraints gives the rest what the budget allows. Where the groups hold a
  * variable, a depth-wise step on that width; where every channel is its own group, also one of those
  * channels. At most two fully connected primitives on one tensor. */
-static int choices(const struct kernel *k, int a, int b, struct candidate *out) {
-  (void)b;
+static int choices_within(const struct kernel *k, int a, enum kernel_space most,
+                          struct candidate *out) {
   struct dim to, g = groups(&k->nodes[a].shape);
   unsigned used = kernel_variables(k), roles = shape_roles(&k->nodes[a].shape);
   int here = 0, x = 0;
@@ -82,12 +82,13 @@ static int choices(const struct kernel *k, int a, int b, struct candidate *out) 
   int count = 0;
   if (roles & ROLES_CHANNEL) out[count++] = fc;
   if (each) out[count] = fc, out[count++].attrs.dim = g;
+  if (most == SPACE_PAPER) return count;
   return count + mixes(&k->nodes[a].shape, a, &free, out + count);
 }
 
-/* Only applications with over= are none of the paper's. */
-static enum kernel_space space(const struct candidate *c) {
-  return c->attrs.over ? SPACE_PUBLISHED : SPACE_PAPER;
+static int choices(const struct kernel *k, int a, int b, struct candidate *out) {
+  (void)b;
+  return choices_within(k, a, SPACE_WIDE, out);
 }
 
 static void weight(const struct kernel *k, const struct node *n, struct shape *out) {
@@ -231,7 +232,7 @@ const struct family family_fc = {.name = "fully connected",
                                  .shape = shape,
                                  .conditions = conditions,
                                  .choices = choices,
-                                 .space = space,
+                                 .choices_within = choices_within,
                                  .weight = weight,
                                  .work = work,
                                  .lower = lower,

@@ -27,30 +27,30 @@ static struct candidate application(enum primitive op, int a, unsigned over, int
   return c;
 }
 
-/* By one pixel, by more, along channels, and groups by different amounts. */
-static int choices(const struct kernel *k, int a, int b, struct candidate *out) {
-  (void)b;
+/* By one pixel; by more, and along channels; groups by different amounts. */
+static int choices_within(const struct kernel *k, int a, enum kernel_space most,
+                          struct candidate *out) {
   unsigned roles = shape_roles(&k->nodes[a].shape);
-  int count = 0;
+  int count = 0, farthest = most == SPACE_PAPER ? 1 : PIXELS_MOST,
+      axes = most == SPACE_PAPER ? 3 : 4;
   static const unsigned overs[] = {1 << ROLE_H, 1 << ROLE_W, ROLES_SPATIAL, 1 << ROLE_CHANNEL};
   if (node_row(&k->nodes[a])->family == &family_shift) return 0; /* two shifts are one */
-  for (int pixels = 1; pixels <= PIXELS_MOST; pixels++)
-    for (int i = 0; i < 4; i++) {
+  for (int pixels = 1; pixels <= farthest; pixels++)
+    for (int i = 0; i < axes; i++) {
       if (overs[i] & ~roles) continue;
       for (int by = -pixels; by <= pixels; by += 2 * pixels)
         for (int zero = 0; zero <= 1; zero++)
           out[count++] = application(PRIMITIVE_SHIFT, a, overs[i], by, zero);
     }
-  for (int i = 0; i < 2 && roles >> ROLE_GROUP & 1; i++)
+  for (int i = 0; most >= SPACE_WIDE && i < 2 && roles >> ROLE_GROUP & 1; i++)
     for (int zero = 0; zero <= 1 && !(overs[i] & ~roles); zero++)
       out[count++] = application(PRIMITIVE_SHIFT_EACH, a, overs[i], 0, zero);
   return count;
 }
 
-static enum kernel_space space(const struct candidate *c) {
-  if (c->op == PRIMITIVE_SHIFT_EACH) return SPACE_WIDE;
-  bool one = c->attrs.amount == 1 || c->attrs.amount == -1;
-  return one && !(c->attrs.over >> ROLE_CHANNEL & 1) ? SPACE_PAPER : SPACE_PUBLISHED;
+static int choices(const struct kernel *k, int a, int b, struct candidate *out) {
+  (void)b;
+  return choices_within(k, a, SPACE_WIDE, out);
 }
 
 /* The index along an axis less what it is moved by. */
@@ -181,7 +181,7 @@ static bool reads(struct formula *f, int node, const struct spot *at, struct spo
 const struct family family_shift = {.name = "shift",
                                     .shape = shape,
                                     .choices = choices,
-                                    .space = space,
+                                    .choices_within = choices_within,
                                     .lower = lower,
                                     .torch = torch,
                                     .reads = reads};

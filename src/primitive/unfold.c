@@ -49,18 +49,25 @@ static bool dilated(int size) {
   return size >= 3 && size <= 7;
 }
 
-static int choices(const struct kernel *k, int a, int b, struct candidate *out) {
-  (void)b;
+/* The published code has windows of 3, 5 and 7, up to 3 apart. */
+static enum kernel_space space_of(unsigned over, int size) {
+  if (over >> ROLE_CHANNEL & 1) return SPACE_WIDE;
+  return !size ? SPACE_PAPER : dilated(size) ? SPACE_PUBLISHED : SPACE_WIDE;
+}
+
+static int choices_within(const struct kernel *k, int a, enum kernel_space most,
+                          struct candidate *out) {
   unsigned roles = shape_roles(&k->nodes[a].shape);
   static const unsigned overs[] = {1 << ROLE_H, 1 << ROLE_W, ROLES_SPATIAL, 1 << ROLE_CHANNEL};
   static const unsigned windows[] = {1 << ROLE_KH, 1 << ROLE_KW, ROLES_IMAGE_WINDOW, 1 << ROLE_KC};
-  int count = 0;
+  int count = 0, largest = most == SPACE_PAPER ? 0 : WINDOW_MAX;
   if (k->nodes[a].op == PRIMITIVE_UNFOLD) return 0; /* H then W is H,W */
-  for (int size = 0; size <= WINDOW_MAX; size += size ? 2 : 3)
+  for (int size = 0; size <= largest; size += size ? 2 : 3)
     for (int i = 0; i < 4; i++) {
       struct candidate c = {.op = PRIMITIVE_UNFOLD, .in = {a, -1}, .x = -1};
       c.attrs = (struct attrs){.dim = dim_one(), .over = overs[i], .amount = size};
       if (overs[i] & ~roles || windows[i] & roles || (i == 3 && !size)) continue;
+      if (space_of(overs[i], size) > most) continue;
       for (int apart = 1; apart <= (dilated(size) ? 3 : 1); apart++) {
         c.attrs.dilation = apart > 1 ? apart : 0;
         out[count++] = c;
@@ -69,10 +76,9 @@ static int choices(const struct kernel *k, int a, int b, struct candidate *out) 
   return count;
 }
 
-/* The published code has windows of 3, 5 and 7, up to 3 apart. */
-static enum kernel_space space(const struct candidate *c) {
-  if (c->attrs.over >> ROLE_CHANNEL & 1) return SPACE_WIDE;
-  return !c->attrs.amount ? SPACE_PAPER : dilated(c->attrs.amount) ? SPACE_PUBLISHED : SPACE_WIDE;
+static int choices(const struct kernel *k, int a, int b, struct candidate *out) {
+  (void)b;
+  return choices_within(k, a, SPACE_WIDE, out);
 }
 
 /* o[.., kh, .., h, ..] = a[.., h*stride + (kh - k/2)*dilation, ..] inside, 0 outside; dilation is that
@@ -186,7 +192,7 @@ static bool reads(struct formula *f, int node, const struct spot *at, struct spo
 const struct family family_unfold = {.name = "unfold",
                                      .shape = shape,
                                      .choices = choices,
-                                     .space = space,
+                                     .choices_within = choices_within,
                                      .lower = lower,
                                      .torch = torch,
                                      .reads = reads};

@@ -4,24 +4,29 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/saturating.h"
 
 enum { PLACES = 1 << 11 };
 
 struct dim_facts {
   struct dim_fact at[PLACES];
   double *ratios; /* `most` for each place */
+  int64_t *least; /* the same */
   int most;
 };
 
 struct dim_facts *dim_facts_new(int most) {
   struct dim_facts *f = mem_alloc(sizeof *f);
   f->ratios = mem_alloc((size_t)PLACES * (size_t)most * sizeof *f->ratios);
+  f->least = mem_alloc((size_t)PLACES * (size_t)most * sizeof *f->least);
   f->most = most;
   return f;
 }
 
 void dim_facts_free(struct dim_facts *f) {
-  if (f) mem_free(f->ratios);
+  if (!f) return;
+  mem_free(f->ratios);
+  mem_free(f->least);
   mem_free(f);
 }
 
@@ -33,6 +38,24 @@ static size_t place_of(const struct dim *d, int64_t g, bool other) {
     hash ^= hash >> 29;
   }
   return hash % PLACES;
+}
+
+/* C/2 rounded to a multiple of any number is two thirds of it at least. */
+static int64_t least_usual(const struct sizes *sizes) {
+  return int_max(1, (sizes->value[SIZE_C] / 2 * 2 + 2) / 3);
+}
+
+/* The value where free sizes are least, rounded up: it is whole. */
+static bool least_values(const struct dim *d, const struct sizes *targets, int count,
+                         int64_t *out) {
+  for (int t = 0; t < count; t++) {
+    struct sizes sizes = targets[t];
+    int64_t num, den;
+    for (int x = 0; x < VARIABLES; x++) sizes.value[SIZE_X0 + x] = least_usual(&targets[t]);
+    if (!dim_ratio(d, &sizes, &num, &den)) return false;
+    out[t] = num / den + (num % den != 0);
+  }
+  return true;
 }
 
 static bool ratios(const struct dim *d, const struct sizes *targets, int count, double *out) {
@@ -63,8 +86,10 @@ const struct dim_fact *dim_facts_of(struct dim_facts *f, const struct dim *d,
   struct dim_fact *fact = &f->at[place];
   if (fact->targets == targets && fact->g == g && dim_equal(&fact->dim, d)) return fact;
   double *ratio = f->ratios + place * (size_t)f->most;
+  int64_t *least = f->least + place * (size_t)f->most;
   *fact = (struct dim_fact){.dim = *d, .targets = targets, .g = g};
   fact->whole = whole(d, targets, count);
   if (ratios(d, targets, count, ratio)) fact->ratio = ratio;
+  if (least_values(d, targets, count, least)) fact->least = least;
   return fact;
 }

@@ -12,6 +12,9 @@ struct dim_fact {
   int64_t g;
   bool whole;          /* at every target, if a variable in the numerator makes it so */
   const double *ratio; /* by target; NULL where a size is missing or a number is too large */
+  /* By target, NULL where a number is too large: the least value where the rules give free sizes theirs
+   * (free_sizes_usual), whatever else the kernel holds. */
+  const int64_t *least;
 };
 
 struct dim_facts;

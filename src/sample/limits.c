@@ -131,6 +131,7 @@ int limits_choices(const struct limits *l, struct candidate *all, int count, int
     count =
         windows ? spread_windows(l, of, count, all, room) : spread_shifts(l, of, count, all, room);
   }
+  if (!l->forbidden && !l->windows && !l->dilations && !l->shifts) return count;
   for (int i = 0; i < count; i++)
     if (limits_allow(l, all[i].op, &all[i].attrs)) all[kept++] = all[i];
   return kept;

@@ -11,6 +11,8 @@ void partial_start(struct partial *g) {
   memset(g->consumers, 0, sizeof g->consumers);
   g->k->count = 1;
   g->width = 1;
+  g->variables = 0;
+  g->bent = false;
 }
 
 static int width_after(const struct partial *g, int a, int b) {
@@ -110,22 +112,70 @@ static bool output_substitution(const struct shape *s, int *x, struct dim *by) {
   return dim_is_whole(by);
 }
 
-/* A lower bound of the steps to a finished kernel; true if those left suffice. */
-static bool finishable(const struct partial *g, struct remaining left) {
-  const struct kernel *k = g->k;
+static unsigned variables_of(const struct dim *d) {
+  unsigned found = 0;
+  if (dim_variable(d, NULL) == VARIABLES) return 0;
+  for (int x = 0; x < VARIABLES; x++) found |= (unsigned)(d->power[SIZE_X0 + x] != 0) << x;
+  return found;
+}
+
+/* The free sizes once the candidate is applied: every one is the attribute of some node. */
+static unsigned variables_after(const struct partial *g, const struct candidate *c) {
+  unsigned all = g->variables | variables_of(&c->attrs.dim);
+  return c->x < 0 ? all : (all & ~(1u << c->x)) | variables_of(&c->by);
+}
+
+static bool bent_after(const struct partial *g, const struct candidate *c) {
+  struct node n = {.op = c->op};
+  return g->bent || !(g->rules.on >> RULE_NONLINEAR & 1) || node_bends(&n);
+}
+
+/* Whether an application sees the pixels that its input sees, and no more. */
+static bool sees_as_its_input(const struct candidate *c) {
+  const struct family *f = primitive_rows[c->op].family;
+  return f == &family_map || f == &family_group || (f == &family_fc && !c->attrs.over);
+}
+
+/* Whether the steps left cannot suffice, as far as it is known without the shape of the node:
+ * finishable judges the rest. */
+static bool hopeless(const struct partial *g, const struct candidate *c, struct remaining left) {
+  const struct row *row = &primitive_rows[c->op];
+  int merges = width_after(g, c->in[0], c->in[1]) - 1, looks = 0;
   struct reach all = {0};
-  bool readable = false, bent = !(g->rules.on >> RULE_NONLINEAR & 1);
-  for (int i = 0; i < k->count && !bent; i++) bent = node_bends(&k->nodes[i]);
-  for (int i = 0; i < k->count; i++) {
+  if (!left.weighted && g->rules.on >> RULE_FIXED_SIZE & 1 && !variables_after(g, c)) return true;
+  for (int i = 0; g->require_reach && i < g->k->count; i++) {
+    all.h |= g->reach[i].h;
+    all.w |= g->reach[i].w;
+    all.mixed |= g->reach[i].mixed;
+  }
+  if (g->require_reach && sees_as_its_input(c)) looks = reach_missing(&all, g->images) != 0;
+  if (g->joins) looks = merges ? 0 : looks; /* a join may look, too */
+  if (merges + looks + !bent_after(g, c) > left.plain) return true;
+  return g->require_reach && all.mixed != CHANNELS_ALL && !left.weighted &&
+         !(row->facts & FACT_CONTRACTS);
+}
+
+/* Whether some leaf's channels are C, or may become C. */
+static bool readable(const struct partial *g) {
+  for (int i = 0; i < g->k->count; i++) {
     int x;
     struct dim by;
+    if (!g->consumers[i] && output_substitution(&g->k->nodes[i].shape, &x, &by)) return true;
+  }
+  return false;
+}
+
+/* A lower bound of the steps to a finished kernel; true if those left suffice. */
+static bool finishable(const struct partial *g, struct remaining left) {
+  struct reach all = {0};
+  const struct node *newest = &g->k->nodes[g->k->count - 1];
+  bool bent = g->bent || !(g->rules.on >> RULE_NONLINEAR & 1) || node_bends(newest);
+  for (int i = 0; i < g->k->count; i++) {
     if (g->consumers[i]) continue;
     all.h |= g->reach[i].h;
     all.w |= g->reach[i].w;
     all.mixed |= g->reach[i].mixed;
-    readable |= output_substitution(&k->nodes[i].shape, &x, &by);
   }
-  if (!left.weighted && g->rules.on >> RULE_FIXED_SIZE & 1 && !kernel_variables(k)) return false;
   int merges = g->width - 1, looks = g->require_reach && reach_missing(&all, g->images);
   bool mixes = g->require_reach && all.mixed != CHANNELS_ALL;
   if (mixes > left.weighted || merges + !bent > left.plain) return false;
@@ -135,7 +185,7 @@ static bool finishable(const struct partial *g, struct remaining left) {
   if (needed + !bent > left.steps || (!g->joins && merges + looks + !bent > left.plain))
     return false;
   /* a broadcast has the shape of an input, another join may make a readable one */
-  return readable || merges + !(merges && g->joins) <= left.steps;
+  return merges + !(merges && g->joins) <= left.steps || readable(g);
 }
 
 static void note_facts(struct partial *g, int node) {
@@ -160,7 +210,8 @@ bool partial_try(struct partial *g, const struct candidate *c, struct remaining 
   struct node before[KERNEL_NODES_MAX];
   int count = k->count;
   if (!limits_allow(g->limits, c->op, &c->attrs)) return false;
-  if (!partial_width_allows(g, c->in[0], c->in[1], left) || pruned(g, c)) return false;
+  if (!partial_width_allows(g, c->in[0], c->in[1], left) || hopeless(g, c, left)) return false;
+  if (pruned(g, c)) return false;
   if (c->x >= 0) {
     memcpy(before, k->nodes, (size_t)count * sizeof *before);
     kernel_substitute(k, c->x, &c->by);
@@ -176,17 +227,32 @@ bool partial_try(struct partial *g, const struct candidate *c, struct remaining 
             !(g->limits->refuse_fixed_hw && kernel_needs_fixed_hw(k));
     if (!legal) take_back(g, count);
   }
-  if (!legal && c->x >= 0) memcpy(k->nodes, before, (size_t)count * sizeof *before);
+  if (legal) {
+    g->variables = variables_after(g, c);
+    g->bent |= node_bends(&n);
+  } else if (c->x >= 0) {
+    memcpy(k->nodes, before, (size_t)count * sizeof *before);
+  }
   return legal;
 }
 
+/* The nodes of each shape but the first. */
+static uint64_t repeated_shapes(const struct kernel *k) {
+  uint64_t found = 0;
+  for (int i = 1; i < k->count; i++)
+    for (int j = 0; j < i && !(found >> i & 1); j++)
+      found |= (uint64_t)shape_equal(&k->nodes[i].shape, &k->nodes[j].shape) << i;
+  return found;
+}
+
 /* Whether the kernel has a legal binding at one target, with tensors within the limit. */
-static bool bindable(const struct partial *g, const struct kernel_dims *dims,
+static bool bindable(const struct partial *g, const struct kernel_dims *dims, uint64_t repeated,
                      const struct sizes *target) {
   struct sizes sizes = *target;
   if (!free_sizes_least(dims, &sizes)) return false;
   for (int i = 0; i < g->k->count; i++) {
     int64_t elements;
+    if (repeated >> i & 1) continue;
     if (!shape_elements(&g->k->nodes[i].shape, &sizes, &elements) || elements > g->elements_limit)
       return false;
   }
@@ -212,7 +278,8 @@ bool partial_finish(struct partial *g) {
   /* a variable that was replaced may have put a broadcast in place */
   if (g->require_reach && kernel_reach_on(g->k, g->images)) return false;
   kernel_dims_list(g->k, &dims);
+  uint64_t repeated = repeated_shapes(g->k);
   for (int t = 0; t < g->target_count; t++)
-    if (!bindable(g, &dims, &g->targets[t])) return false;
+    if (!bindable(g, &dims, repeated, &g->targets[t])) return false;
   return true;
 }

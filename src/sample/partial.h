@@ -24,7 +24,9 @@ struct partial {
   int max_width;
   struct reach reach[KERNEL_NODES_MAX];
   int consumers[KERNEL_NODES_MAX];
-  int width; /* nodes without consumer */
+  int width;          /* nodes without consumer */
+  unsigned variables; /* mask of the free sizes that occur */
+  bool bent;          /* some node is not linear: node_bends */
 };
 
 /* Steps that are left once the candidate is applied: at most so many without weights and with. */

@@ -202,23 +202,29 @@ static bool nothing_free(const struct judged *j) {
 }
 
 /* A dense convolution counted as kernels are: an fc that reads every window. */
-static int64_t dense_bytes(const struct target *t) {
+int64_t rules_dense_bytes(const struct target *t) {
   struct cost c = target_cost(t);
   int64_t read = saturating_mul(c.activations / t->cout * t->cin, t->kh * t->kw);
   return saturating_mul(4, saturating_add(read, c.activations + c.params));
 }
 
+int64_t rules_bytes_most(const struct rules *rules, int64_t dense) {
+  int64_t most = saturating_mul(dense / 1000, rules->bytes) / 1000;
+  return saturating_add(saturating_mul(most, 1000), 999);
+}
+
 static bool moves_too_much(const struct judged *j) {
   int64_t moved = 0, dense = 0;
   for (int t = 0; t < j->count; t++)
-    dense = saturating_add(dense, saturating_mul(times(j, t), dense_bytes(&j->layers[t].target)));
-  int64_t most = saturating_mul(dense / 1000, j->rules->bytes) / 1000;
-  for (int t = 0; t < j->count && moved / 1000 <= most; t++) {
+    dense =
+        saturating_add(dense, saturating_mul(times(j, t), rules_dense_bytes(&j->layers[t].target)));
+  int64_t most = rules_bytes_most(j->rules, dense);
+  for (int t = 0; t < j->count && moved <= most; t++) {
     struct cost c;
     if (!binding_cost(j->k, &j->layers[t], &c)) return true;
     moved = saturating_add(moved, saturating_mul(times(j, t), c.bytes));
   }
-  return moved / 1000 > most;
+  return moved > most;
 }
 
 const struct rule_row rule_rows[RULE_COUNT] = {

@@ -48,6 +48,11 @@ unsigned rules_broken_at(const struct rules *rules, const struct kernel *k,
 /* Whether node `node`, the newest of a kernel that grows, breaks a rule whatever comes next. */
 bool rules_break_at(const struct rules *rules, const struct kernel *k, int node);
 
+/* -- RULE_BYTES -- */
+int64_t rules_dense_bytes(const struct target *t); /* that the dense convolution moves */
+/* The most bytes that a kernel may move where dense convolutions move so many. */
+int64_t rules_bytes_most(const struct rules *rules, int64_t dense);
+
 /* -- what rules ask of nodes -- */
 bool node_bends(const struct node *n); /* an element-wise function that is not linear */
 /* The node whose data this one shows: past groups, and past shifts too if `moved`. */

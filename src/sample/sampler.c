@@ -22,6 +22,7 @@
 #include "base/random.h"
 #include "kernel/kernel_simplify.h"
 #include "lower/idle_weights.h"
+#include "sample/bytes_bound.h"
 #include "sample/free_sizes.h"
 #include "sample/state.h"
 
@@ -78,9 +79,17 @@ static enum kernel_space space_of(const struct candidate *c) {
 
 int families_choices(const struct families *f, const struct family *family, const struct kernel *k,
                      int a, int b, struct candidate out[CANDIDATES_MAX]) {
-  int count = family->choices ? family->choices(k, a, b, out) : 0, kept = 0;
-  for (int i = 0; i < count; i++)
-    if (f->space == SPACE_WIDE || space_of(&out[i]) <= f->space) out[kept++] = out[i];
+  int count, kept = 0;
+  if (family->choices_within) {
+    kept = family->choices_within(k, a, f->space, out);
+  } else {
+    count = family->choices ? family->choices(k, a, b, out) : 0;
+    for (int i = 0; i < count; i++)
+      if (f->space == SPACE_WIDE || space_of(&out[i]) <= f->space) {
+        if (kept < i) out[kept] = out[i];
+        kept++;
+      }
+  }
   return f->limits ? limits_choices(f->limits, out, kept, CANDIDATES_MAX) : kept;
 }
 
@@ -138,6 +147,7 @@ static void list_targets(struct sampler *s, const struct targets *targets) {
   for (int i = 0; i < targets->count; i++) add_layer(s, &targets->data[i]);
   list_sizes(targets, false, &s->targets);
   list_sizes(targets, true, &s->strided);
+  bytes_bound_open(&s->layers, s->times.data, s->targets.data, s->targets.count, &s->bytes);
 }
 
 static const struct distinct *sizes_of(const struct sampler *s, const struct kernel *k) {
@@ -225,6 +235,7 @@ void sampler_free(struct sampler *s) {
   mem_free(s->strided.data);
   targets_free(&s->layers);
   mem_free(s->times.data);
+  bytes_bound_close(&s->bytes);
   mem_free(s->groups.data);
   mem_free(s->candidates.data);
   mem_free(s->begins.data);
@@ -340,9 +351,9 @@ static void gather(struct sampler *s, const struct partial *g, int a, int b, con
   VEC_RESERVE(&s->candidates, CANDIDATES_MAX);
   struct candidate *all = s->candidates.data + s->candidates.count;
   int count = sampler_offers(&s->families, f, g->images, s->scratch, a, b, all), kept = 0;
-  for (int i = 0; i < count; i++)
+  for (int i = 0; i < count && of != any_kind; i++)
     if (of & kind_of(all[i].op, &all[i].attrs)) all[kept++] = all[i];
-  s->candidates.count += kept;
+  s->candidates.count += of == any_kind ? count : kept;
 }
 
 /* Pairs that would make the kernel too wide are not looked at. */
@@ -451,7 +462,7 @@ static bool step(struct sampler *s, struct partial *g, const struct family *cons
                  int count, struct remaining left, uint64_t of, struct random *r) {
   const struct family *order[FAMILIES_MAX];
   memcpy(order, families, (size_t)count * sizeof *order);
-  count = drop_families(order, count, of);
+  if (of != any_kind) count = drop_families(order, count, of);
   for (int n = count; n > 0; n--) {
     int i = n > 1 || count > 1 ? pick_type(s->o, order, n, r) : 0;
     if (i == n) return false;
@@ -625,6 +636,18 @@ const char *sampler_broken(const struct sampler *s, const struct rules *rules,
   return rules_broken(rules, k, &s->layers, s->times.data, g);
 }
 
+static bool is_fixed(const struct rules *rules, const struct kernel *k) {
+  return rules->on >> RULE_FIXED_SIZE & 1 && !kernel_variables(k);
+}
+
+/* Whether a finished kernel breaks a rule that is cheap to judge; the targets have the draw's G. */
+static bool surely_broken(const struct sampler *s, const struct rules *rules,
+                          const struct kernel *k) {
+  if (is_fixed(rules, k)) return true;
+  return !kernel_uses(k, SIZE_S) &&
+         bytes_bound_broken(&s->bytes, s->facts, s->targets.data, rules, k);
+}
+
 /* -- kernels that are not drawn step by step -- */
 
 /* What is left to do after node i of k. */
@@ -657,6 +680,7 @@ bool sampler_may_draw(struct sampler *s, const struct rules *rules, const struct
   int node;
   if (kernel_constant(k, &node)) return false;
   sampler_partial(s, g, k, &p);
+  if (surely_broken(s, rules, k)) return false;
   p.rules = *rules;
   if (kernel_primitives(k) < BENDING_LEAST) p.rules.on &= ~(1u << RULE_NONLINEAR);
   for (int i = 1; i < k->count - 1; i++) {
@@ -672,16 +696,14 @@ bool sampler_may_draw(struct sampler *s, const struct rules *rules, const struct
 /* The drawn kernel, if it is simple and can be bound usefully. */
 static bool as_drawn(struct sampler *s, const struct rules *rules, int64_t g) {
   int node;
-  return !kernel_constant(s->scratch, &node) && !sampler_broken(s, rules, s->scratch, g) &&
-         sampler_all_matter(s, s->scratch, g);
+  return !surely_broken(s, rules, s->scratch) && !kernel_constant(s->scratch, &node) &&
+         !sampler_broken(s, rules, s->scratch, g) && sampler_all_matter(s, s->scratch, g);
 }
 
 /* Leaves the simplified kernel in `scratch`. */
-static bool as_simplified(struct sampler *s, const struct rules *rules, int64_t g) {
-  struct kernel *simple = kernel_simplify(s->scratch);
-  bool is = kernel_primitives(simple) >= s->least && sampler_may_draw(s, rules, simple, g);
-  kernel_free(simple);
-  return is;
+static bool as_simplified(struct sampler *s, const struct rules *rules, const struct kernel *simple,
+                          int64_t g) {
+  return kernel_primitives(simple) >= s->least && sampler_may_draw(s, rules, simple, g);
 }
 
 bool sampler_finish(struct sampler *s, struct partial *partial, int64_t g) {
@@ -717,8 +739,10 @@ static bool one_try(struct sampler *s, const struct rules *rules, bool begun, bo
   bool grown = begun || s->o->learned ? sampler_grow_learned(s, &partial, begun, matmul, r)
                                       : grow(s, &partial, matmul, r);
   if (!grown || !partial_finish(&partial)) return false;
-  bool is =
-      kernel_is_simple(s->scratch) ? as_drawn(s, &partial.rules, *g) : as_simplified(s, rules, *g);
+  if (is_fixed(rules, s->scratch)) return false; /* simplified it still is */
+  struct kernel *simple = kernel_simpler(s->scratch);
+  bool is = simple ? as_simplified(s, rules, simple, *g) : as_drawn(s, &partial.rules, *g);
+  kernel_free(simple);
   return is && sampler_wanted(s, s->scratch, matmul);
 }
 

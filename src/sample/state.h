@@ -3,6 +3,7 @@
 #define CANVAS_SAMPLE_STATE_H
 
 #include "base/memory.h"
+#include "sample/bytes_bound.h"
 #include "sample/learned.h"
 #include "sample/steps.h"
 
@@ -25,6 +26,7 @@ struct sampler {
   struct {
     VEC(int64_t);
   } groups; /* what G may be */
+  struct bytes_bound bytes;
   struct families families;
   struct kernel *scratch;
   struct dim_facts *facts;

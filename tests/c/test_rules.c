@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "sample/bytes_bound.h"
 #include "sample/sampler.h"
 #include "sanitized.h"
 
@@ -300,8 +301,75 @@ static void weights_change_how_often(void **state) {
       CHECK(few.types[i] * 2 < paper.types[i], "less often");
 }
 
-CHECK_MAIN(cmocka_unit_test(rejects_what_it_names), cmocka_unit_test(are_switched_off),
-           cmocka_unit_test(packs_are_judged_by_their_sizes),
+// -- the bound of the bytes --
+
+/* Both ways to judge RULE_BYTES at the same layers, and how many kernels each rejects. */
+struct judges {
+  const struct targets *t;
+  int64_t times[8];
+  struct sizes sizes[8]; /* distinct */
+  int count;
+  struct bytes_bound bound;
+  struct dim_facts *facts;
+  int by_rule, by_bound;
+};
+
+static void judges_open(const struct targets *t, struct judges *j) {
+  *j = (struct judges){.t = t, .facts = dim_facts_new(t->count)};
+  for (int i = 0; i < t->count; i++) {
+    struct sizes *sizes = &j->sizes[j->count];
+    int64_t copies;
+    bool known = false;
+    target_sizes_as(&t->data[i], false, sizes, &copies);
+    for (int k = 0; k < j->count; k++) known |= !memcmp(&j->sizes[k], sizes, sizeof *sizes);
+    j->count += !known;
+    j->times[i] = 1 + i % 3;
+  }
+  bytes_bound_open(t, j->times, j->sizes, j->count, &j->bound);
+}
+
+static void judge(struct judges *j, const struct kernel *k, int64_t g) {
+  const struct rules rules = {1u << RULE_BYTES, 3400};
+  for (int i = 0; i < j->count; i++) j->sizes[i].value[SIZE_G] = g;
+  bool by_rule = rules_broken(&rules, k, j->t, j->times, g) != NULL;
+  bool by_bound = bytes_bound_broken(&j->bound, j->facts, j->sizes, &rules, k);
+  CHECK(by_rule || !by_bound, "the bound rejects what the rule passes");
+  j->by_rule += by_rule;
+  j->by_bound += by_bound;
+}
+
+/* It rejects no kernel that the rule passes, and most that it rejects. */
+static void bytes_are_bounded_from_below(void **state) {
+  static const char *const rows[] = {
+      /* layers of ResNet-18, of VGG-16 and of MobileNet-V2 */
+      "a 64 64 56 56 3 1 1\nb 64 128 56 56 3 2 1\nc 64 128 56 56 1 2 1\nd 512 512 7 7 3 1 1\n",
+      "a 64 64 224 224 3 1 1\nb 64 128 112 112 3 1 1\nc 512 512 14 14 3 1 1\n",
+      "a 32 16 112 112 1 1 1\nb 16 96 112 112 1 1 1\nc 96 24 56 56 1 1 1\n"
+      "d 24 144 56 56 1 1 1\ne 960 320 7 7 1 1 1\nf 320 1280 7 7 1 1 1\n"};
+  CHECK_ROWS (rows, row) {
+    struct targets t = targets_of(*row);
+    struct sample_options o = options_of("draws=rules bytes=any space=published");
+    struct sampler *s;
+    struct kernel *k;
+    struct judges j;
+    int64_t g;
+    judges_open(&t, &j);
+    CHECK_INT(sampler_new(&ctx, &t, &o, 5, &s), CANVAS_OK, ctx.message);
+    for (uint64_t i = 0; i < (SANITIZED ? 40 : 200); i++) {
+      if (sampler_draw(&ctx, s, i, &k, &g) != CANVAS_OK) continue;
+      judge(&j, k, g);
+      kernel_free(k);
+    }
+    CHECK(j.by_rule > 1 && j.by_bound * 2 > j.by_rule, *row);
+    sampler_free(s);
+    bytes_bound_close(&j.bound);
+    dim_facts_free(j.facts);
+    targets_free(&t);
+  }
+}
+
+CHECK_MAIN(cmocka_unit_test(rejects_what_it_names), cmocka_unit_test(bytes_are_bounded_from_below),
+           cmocka_unit_test(are_switched_off), cmocka_unit_test(packs_are_judged_by_their_sizes),
            cmocka_unit_test(draws_keep_the_rules),
            cmocka_unit_test(shares_are_those_of_the_options),
            cmocka_unit_test(paper_is_uniform_over_types),
