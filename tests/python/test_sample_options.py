@@ -9,12 +9,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from conftest import ALL
 
 import canvas
 from canvas import _core
 
 TARGETS = "a 16 16 28 28 3x3 1 1\nb 32 32 14 14 3x3 1 1\n"
 DRAWS = 300
+FORCED = 100 if ALL else 40  # draws with a matmul, slow in the wide space
 SPACES = ("paper", "published", "wide")
 
 
@@ -138,9 +140,9 @@ def test_a_matmul_is_forced(space: str) -> None:
             kernels
         )
 
-    assert share(drawn(f"space={space} with_matmul=1", 60)) == 1
-    plain = share(drawn(f"space={space}", 100))
-    assert plain < share(drawn(f"space={space} with_matmul=0.5", 100)) < 1
+    assert share(drawn(f"space={space} with_matmul=1", FORCED)) == 1
+    plain = share(drawn(f"space={space}", FORCED))
+    assert plain < share(drawn(f"space={space} with_matmul=0.5", FORCED)) < 1
 
 
 @pytest.mark.parametrize("space", SPACES)
