@@ -26,7 +26,7 @@ from machines import Threads, node  # noqa: E402
 from canvas.cli import main  # noqa: E402
 from canvas.cluster import cluster_pool, connect, ray_cluster  # noqa: E402
 from canvas.cluster.cluster_pool import ClusterPool  # noqa: E402
-from canvas.fitting import cluster_runner, fit_jobs  # noqa: E402
+from canvas.fitting import cluster_runner, fit_jobs, fit_run, menu  # noqa: E402
 from canvas.workers.pool import WAITING  # noqa: E402
 from canvas.workers.scratch import clear_left  # noqa: E402
 
@@ -118,6 +118,8 @@ def test_a_search_on_a_cluster_is_that_of_one_machine(nets, threads, capsys):
 
 
 def test_a_fit_on_a_cluster_is_that_of_one_machine(nets, threads, capsys, monkeypatch):
+    monkeypatch.setattr(menu, "CONTROLS", menu.CONTROLS[:4])
+    monkeypatch.setattr(fit_run, "KNOWN", menu.CONTROLS)
     words = ["fit", "--model", "nets_of_test:small", "--data", "nets_of_test:patterns",
              "--teacher-epochs", "8", "--draws", "2", "--epochs", "1", "--longer", "1",
              "--final-seeds", "2", "--policy", "spatial", "--budget", "macs=0.5x",
