@@ -91,7 +91,9 @@ static canvas_status fail_with_axes(canvas_context *ctx, const struct kernel *k,
   const struct attrs *a = &n->attrs;
   struct buf axes = {0};
   unsigned of_second = a->each | (a->with ? a->with : a->over);
-  if (!name_missing(k, n, 0, a->over | a->each, &axes)) name_missing(k, n, 1, of_second, &axes);
+  bool named =
+      name_missing(k, n, 0, a->over | a->each, &axes) || name_missing(k, n, 1, of_second, &axes);
+  if (!named && node_row(n)->family->axes) node_row(n)->family->axes(k, n, &axes);
   canvas_status status = fail(ctx, CANVAS_BAD_INPUT, "'%s' cannot be applied here: %s%s",
                               node_row(n)->word, why, axes.text ? axes.text : "");
   buf_free(&axes);

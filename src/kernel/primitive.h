@@ -202,6 +202,8 @@ struct family {
   bool binary;      /* two inputs: `choices` is called with ordered pairs */
   /* Computes the result's shape; NULL, or why the node is illegal (a clause without subject). */
   const char *(*shape)(const struct kernel *k, const struct node *n, struct shape *out);
+  /* Optional. Appends the axes of the inputs because of which `shape` refuses the node. */
+  void (*axes)(const struct kernel *k, const struct node *n, struct buf *out);
   /* Optional. Fills dims that must be whole although no shape contains them; returns their
    * number. */
   int (*conditions)(const struct kernel *k, const struct node *n, struct dim out[2]);

@@ -21,6 +21,7 @@ struct product {
   int sums;
   struct dim summed[AXES_MAX], size; /* of each sum, and their product */
   struct shape result;
+  int unequal_a, unequal_b; /* axes that should have one size and have two; -1 */
 };
 
 static unsigned with_of(const struct node *n) {
@@ -90,22 +91,31 @@ static const char *check_axes(const struct shape *a, const struct shape *b, cons
   return NULL;
 }
 
+static bool are_unequal(const struct shape *a, const struct shape *b, int i, int j,
+                        struct product *p) {
+  if (dim_equal(&a->axis[i].dim, &b->axis[j].dim)) return false;
+  p->unequal_a = i;
+  p->unequal_b = j;
+  return true;
+}
+
 static const char *match(const struct shape *a, const struct shape *b, const struct node *n,
                          struct product *p) {
   enum role of_b[AXES_MAX];
   const char *why = check_axes(a, b, n);
   p->sums = 0;
+  p->unequal_a = p->unequal_b = -1;
   p->size = dim_one();
   if (!why) why = result_of(a, b, n, &p->result, of_b);
   for (int j = 0; !why && j < b->count; j++) p->b[j] = shape_find(&p->result, of_b[j]);
   for (int i = 0; !why && i < a->count; i++) {
     enum role role = a->axis[i].role;
     p->a[i] = shape_find(&p->result, role);
-    if (n->attrs.each >> role & 1 && !dim_equal(&a->axis[i].dim, &b->axis[shape_find(b, role)].dim))
+    if (n->attrs.each >> role & 1 && are_unequal(a, b, i, shape_find(b, role), p))
       why = "an axis of each= has different sizes in the inputs";
     if (!(n->attrs.over >> role & 1)) continue;
     int met = meeting(a, b, n->attrs.over, with_of(n), i);
-    if (!dim_equal(&a->axis[i].dim, &b->axis[met].dim)) why = "axes that meet have different sizes";
+    if (are_unequal(a, b, i, met, p)) why = "axes that meet have different sizes";
     p->a[i] = p->b[met] = ~p->sums;
     p->summed[p->sums++] = a->axis[i].dim;
     p->size = dim_mul(p->size, a->axis[i].dim);
@@ -124,6 +134,24 @@ static const char *shape(const struct kernel *k, const struct node *n, struct sh
   const char *why = match(node_input(k, n, 0), node_input(k, n, 1), n, &p);
   if (!why) *out = p.result;
   return why;
+}
+
+static void name_axis(const struct axis *axis, const char *input, struct buf *out) {
+  buf_printf(out, "%s of the %s is ", role_short(axis->role), input);
+  dim_print(&axis->dim, out);
+}
+
+/* " (C of the first input is C, H of the second is H)" */
+static void axes(const struct kernel *k, const struct node *n, struct buf *out) {
+  struct product p;
+  const struct shape *a = node_input(k, n, 0), *b = node_input(k, n, 1);
+  match(a, b, n, &p);
+  if (p.unequal_a < 0) return;
+  buf_puts(out, " (");
+  name_axis(&a->axis[p.unequal_a], "first input", out);
+  buf_puts(out, ", ");
+  name_axis(&b->axis[p.unequal_b], "second", out);
+  buf_puts(out, ")");
 }
 
 /* What a free size of one of two axes must be so that they are equal; false: it cannot be. */
@@ -265,6 +293,7 @@ static void formula(struct formula *f, int node) {
 const struct family family_matmul = {.name = "matrix product",
                                      .binary = true,
                                      .shape = shape,
+                                     .axes = axes,
                                      .choices = choices,
                                      .work = work,
                                      .lower = lower,

@@ -149,13 +149,23 @@ static canvas_status parse_number(struct lexer *lx, int least, int most, int *ou
   return CANVAS_OK;
 }
 
+/* The same number twice is a slip. */
+static canvas_status add_number(struct lexer *lx, const struct token *at, int value,
+                                uint32_t *out) {
+  if (*out >> value & 1)
+    return lexer_fail(lx, at, "'%.*s' stands twice in the list", at->length, at->start);
+  *out |= UINT32_C(1) << value;
+  return CANVAS_OK;
+}
+
 static canvas_status parse_numbers(struct lexer *lx, int most, int count, uint32_t *out) {
   const struct token at = lx->token;
   *out = 0;
   do {
+    const struct token word = lx->token;
     int value = 0;
     TRY(parse_number(lx, 1, most, &value));
-    *out |= UINT32_C(1) << value;
+    TRY(add_number(lx, &word, value, out));
   } while (lexer_accept(lx, ":"));
   if (__builtin_popcount(*out) > count)
     return lexer_fail(lx, &at, "there are at most %d different numbers", count);
@@ -185,7 +195,7 @@ static canvas_status parse_windows(struct lexer *lx, struct limits *l) {
                           WINDOW_MOST, (long long)word.integer);
       TRY(parse_number(lx, 3, WINDOW_MOST, &value));
     }
-    l->windows |= UINT32_C(1) << value;
+    TRY(add_number(lx, &word, value, &l->windows));
   } while (lexer_accept(lx, ":"));
   return check_combined(lx, &at, l);
 }

@@ -113,9 +113,29 @@ static canvas_status check_pixels(canvas_context *ctx, const struct sample_optio
   return CANVAS_OK;
 }
 
+/* The reach takes a primitive with weights and, where windows slide, one that reads neighbours; needs
+ * that hold such kinds may stand for them, and one kind may be both. */
+static canvas_status check_room(canvas_context *ctx, const struct sample_options *o,
+                                uint64_t drawable, struct neighbours images) {
+  const struct limits *l = &o->limits;
+  uint64_t weighted = drawable & kinds_weighted(), seeing = drawable & kinds_seeing(), needed = 0;
+  for (int i = 0; i < l->needs; i++) needed |= l->need[i];
+  bool mixes = !(needed & weighted), sees = images.windows && !(needed & seeing);
+  int needs = apart(l, drawable, UINT64_MAX);
+  int more = weighted & seeing ? mixes || sees : mixes + sees;
+  if (!o->require_reach || needs + more <= o->most) return CANVAS_OK;
+  return fail(
+      ctx, CANVAS_BAD_INPUT,
+      "need= names %d primitives, require=reach takes %d more (%s%s%s), and kernels have at "
+      "most %d: raise primitives=, or give require=none",
+      needs, more, mixes ? "one with weights" : "", mixes && sees ? ", " : "",
+      sees ? "one that reads neighbours" : "", o->most);
+}
+
 canvas_status limits_check(canvas_context *ctx, const struct sample_options *o, uint64_t drawable,
                            struct neighbours images) {
   TRY(check_needs(ctx, o, drawable));
   TRY(check_weighted(ctx, o, drawable));
-  return check_pixels(ctx, o, drawable, images);
+  TRY(check_pixels(ctx, o, drawable, images));
+  return check_room(ctx, o, drawable, images);
 }

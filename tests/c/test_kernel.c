@@ -131,7 +131,8 @@ static void rejects(void **state) {
        "line 4, column 5: 'matmul' cannot be applied here: over= and with= do not name as many "
        "axes"},
       {"canvas 1\nkernel k\na = input\nb = matmul a a over=C with=H\n",
-       "line 4, column 5: 'matmul' cannot be applied here: axes that meet have different sizes"},
+       "line 4, column 5: 'matmul' cannot be applied here: axes that meet have different sizes (C "
+       "of the first input is C, H of the second is H)"},
       {"canvas 1\nkernel k\na = input\nb = matmul a a over=C each=C\n",
        "line 4, column 5: 'matmul' cannot be applied here: each= names an axis that is summed"},
       {"canvas 1\nkernel k\na = input\nb = matmul a a over=C each=G\n",

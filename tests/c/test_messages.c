@@ -104,6 +104,17 @@ static void impossible_draws(void **state) {
        "with_matmul= needs 'matmul', which space=paper does not have: give a wider space"},
       {"need=relu:exp:sin primitives=2", "8,4,4",
        "need= names 3 primitives, and kernels have at most 2: raise primitives="},
+      {"need=relu:exp:sin primitives=3", "8,4,4",
+       "need= names 3 primitives, require=reach takes 2 more (one with weights, one that reads "
+       "neighbours), and kernels have at most 3: raise primitives=, or give require=none"},
+      {"need=relu:exp:fc primitives=3", "8,4,4",
+       "need= names 3 primitives, require=reach takes 1 more (one that reads neighbours), and "
+       "kernels have at most 3: raise primitives=, or give require=none"},
+      {"need=relu:exp:sin:abs:gelu:softmax:group:mul primitives=3..8", "8,4,4",
+       "need= names 8 primitives, require=reach takes 1 more (one with weights), and kernels have "
+       "at most 8: raise primitives=, or give require=none"},
+      {"need=relu:exp:fc primitives=3 require=none", "8,4,4", ""},
+      {"need=relu:unfold:fc primitives=3", "8,4,4", ""},
       {"space=wide need=fc:mix weighted=1", "8,4,4",
        "need= names 2 primitives with weights, and kernels have at most 1 of these: raise "
        "weighted=, weighted_share= or primitives="},

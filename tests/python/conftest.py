@@ -42,9 +42,12 @@ hypothesis.settings.load_profile("all" if ALL else "core")
 
 # What the tests of these files share takes seconds to make: one process runs them all.
 TOGETHER = (
+    "test_callbacks",
     "test_cmd_train",
+    "test_devices",
     "test_export",
     "test_faults",
+    "test_fit_study",
     "test_install",
     "test_replay",
     "test_search",
@@ -56,7 +59,9 @@ LONG = (
     "test_faults",
     "test_search",
     "test_walk",
+    "test_fit_study",
     "test_a_fit_on_a_cluster_is_that_of_one_machine",
+    "test_devices",
     "test_replay",
     "test_wheel",
     "test_paths_with_a_blank_are_no_obstacle",

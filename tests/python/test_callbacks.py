@@ -173,6 +173,8 @@ def short():
         patch.setattr(screen, "STEPS", 4)
         patch.setattr(fit_run, "REFIT", 12)
         patch.setattr(menu, "SHARES", (0.5, 0.3))
+        patch.setattr(menu, "CONTROLS", menu.CONTROLS[:3])
+        patch.setattr(fit_run, "KNOWN", menu.CONTROLS)
         yield
 
 

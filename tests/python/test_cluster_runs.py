@@ -26,7 +26,7 @@ from machines import Threads, node  # noqa: E402
 from canvas.cli import main  # noqa: E402
 from canvas.cluster import cluster_pool, connect, ray_cluster  # noqa: E402
 from canvas.cluster.cluster_pool import ClusterPool  # noqa: E402
-from canvas.fitting import cluster_runner, fit_jobs  # noqa: E402
+from canvas.fitting import cluster_runner, fit_jobs, fit_run, menu  # noqa: E402
 from canvas.workers.pool import WAITING  # noqa: E402
 from canvas.workers.scratch import clear_left  # noqa: E402
 
@@ -101,7 +101,7 @@ SCREENED = "SELECT number, hash, error FROM screened"
 def test_a_search_on_a_cluster_is_that_of_one_machine(nets, threads, capsys):
     """Images, the recorded layer and trainings that are left off travel."""
     words = ["search", "--model", "nets_of_test:coloured", "--data", "synthetic",
-             "--images", "300", "--trials", "6", "--epochs", "3", "--grace", "1",
+             "--images", "300", "--trials", "4", "--epochs", "3", "--grace", "1",
              "--deterministic", "--policy", "spatial", "--final-seeds", "1",
              "--budget", "macs=0.8x", "--progress", "lines", "--latency", "none"]  # fmt: skip
     here, there = (["--out", out, "--log-dir", f"log {out}"] for out in ("here", "there"))
@@ -118,8 +118,10 @@ def test_a_search_on_a_cluster_is_that_of_one_machine(nets, threads, capsys):
 
 
 def test_a_fit_on_a_cluster_is_that_of_one_machine(nets, threads, capsys, monkeypatch):
+    monkeypatch.setattr(menu, "CONTROLS", menu.CONTROLS[:4])
+    monkeypatch.setattr(fit_run, "KNOWN", menu.CONTROLS)
     words = ["fit", "--model", "nets_of_test:small", "--data", "nets_of_test:patterns",
-             "--teacher-epochs", "8", "--draws", "4", "--epochs", "1", "--longer", "1",
+             "--teacher-epochs", "8", "--draws", "2", "--epochs", "1", "--longer", "1",
              "--final-seeds", "2", "--policy", "spatial", "--budget", "macs=0.5x",
              "--budget", "latency=0.9x", "--latency", "native"]  # fmt: skip
     one = [*words[: words.index("latency=0.9x") - 1], "--latency", "none"]
@@ -301,7 +303,7 @@ def test_200_tasks_on_four_nodes_of_which_some_are_killed(four, monkeypatch):
 def test_a_search_on_ray_times_where_the_label_is(four, nets, capsys):
     words = ["search", "--model", "nets_of_test:coloured", "--data", "synthetic",
              "--images", "300", "--trials", "1", "--epochs", "1", "--policy", "spatial",
-             "--finalists", "0",
+             "--finalists", "0", "--pretests", "no",
              "--budget", "macs=0.8x", "--compile", "no", "--progress", "lines", "--out", "o",
              "--executor", f"ray={four.address}", "--timing-on", "quiet"]  # fmt: skip
     assert main(words) in (0, 1)

@@ -386,7 +386,7 @@ def test_a_note_is_written_once_by_all_processes(tmp_path, in_files):
 SHORT = {
     "model": "resnet8", "width": 4, "budget": "macs=0.5x", "trials": 1, "epochs": 2,
     "finalists": 0, "memory_format": "contiguous", "pretests": "no", "compile": "no",
-    "progress": "off", "workers": 1,
+    "latency": "none", "progress": "off", "workers": 1,
 }  # fmt: skip
 
 

@@ -51,7 +51,14 @@ def short():
         yield
 
 
-def test_fit(network, data, tmp_path):
+@pytest.fixture
+def few(monkeypatch):
+    """Fits of three known operators."""
+    monkeypatch.setattr(menu, "CONTROLS", menu.CONTROLS[:3])
+    monkeypatch.setattr(fit_run, "KNOWN", menu.CONTROLS[:3])
+
+
+def test_fit(network, data, tmp_path, few):
     before = {name: value.clone() for name, value in network.state_dict().items()}
     asked = {"budget": "macs=0.4x", "epochs": 1, "longer": 2, "latency": "none", "draws": 4}
     result = canvas.fit(network, data, say=print, workers=2, out=tmp_path, **asked)
@@ -108,15 +115,13 @@ def killed_at(network, data, folder, asked, stage, count):
             canvas.fit(network, data, say=print, out=folder, **asked)
 
 
-STAGES = [
-    ("record_screened", 2),
-    ("record_fitted", 5),
-    ("record_fitted", 60),
-    ("add_networks", 1),
-    ("add_networks", 2),
-    ("tuned", 1),
-    ("tuned", 3),
-    ("final", 4),
+# The stage at which a fit is killed, and how many rows of it are there; one fit in each stage.
+STAGES = [("record_screened", 2), ("record_fitted", 5), ("add_networks", 1), ("tuned", 1),
+          ("final", 4)]  # fmt: skip
+ALONE = [*STAGES, ("record_fitted", 60), ("add_networks", 2), ("tuned", 3)]
+KILLED = [
+    pytest.param(STAGES, id="every stage"),
+    *(pytest.param([one], id=f"{one[0]}-{one[1]}", marks=pytest.mark.nightly) for one in ALONE),
 ]
 
 
@@ -129,10 +134,11 @@ def whole(network, data, short):
     return asked, canvas.fit(network, data, say=print, **asked)
 
 
-@pytest.mark.parametrize(("stage", "count"), STAGES)
-def test_a_killed_fit_goes_on_with_every_row(network, data, tmp_path, whole, stage, count):
+@pytest.mark.parametrize("stages", KILLED)
+def test_a_killed_fit_goes_on_with_every_row(network, data, tmp_path, whole, stages):
     asked, expected = whole
-    killed_at(network, data, tmp_path, asked, stage, count)
+    for stage, count in stages:
+        killed_at(network, data, tmp_path, asked, stage, count)
     with Study.read(tmp_path) as study:
         before = [
             study.screened(),
@@ -204,7 +210,7 @@ def test_a_child_that_is_killed_costs_its_job_alone():
         list(run_forked(lambda n: 1 // n, [0], 1))
 
 
-@pytest.mark.parametrize("overhead", [0.0, 0.5])
+@pytest.mark.parametrize("overhead", [pytest.param(0.0, marks=pytest.mark.nightly), 0.5])
 def test_whole_networks_keep_to_a_budget_of_latency(network, data, short, monkeypatch, overhead):
     """Time is MACs here; a replaced network takes `overhead` of the teacher's time more than the
     sum of its layers, so that the layers must get less.
@@ -235,7 +241,7 @@ def test_whole_networks_keep_to_a_budget_of_latency(network, data, short, monkey
     assert any("layers get less" in line for line in said) == bool(overhead)
 
 
-def test_the_modes_of_the_network_stay(network, data):
+def test_the_modes_of_the_network_stay(network, data, few):
     copy = Small()
     copy.load_state_dict(network.state_dict())
     copy.train()

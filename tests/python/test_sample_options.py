@@ -9,12 +9,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from conftest import ALL
 
 import canvas
 from canvas import _core
 
 TARGETS = "a 16 16 28 28 3x3 1 1\nb 32 32 14 14 3x3 1 1\n"
 DRAWS = 300
+FORCED = 100 if ALL else 40  # draws with a matmul, slow in the wide space
 SPACES = ("paper", "published", "wide")
 
 
@@ -138,9 +140,9 @@ def test_a_matmul_is_forced(space: str) -> None:
             kernels
         )
 
-    assert share(drawn(f"space={space} with_matmul=1", 60)) == 1
-    plain = share(drawn(f"space={space}", 100))
-    assert plain < share(drawn(f"space={space} with_matmul=0.5", 100)) < 1
+    assert share(drawn(f"space={space} with_matmul=1", FORCED)) == 1
+    plain = share(drawn(f"space={space}", FORCED))
+    assert plain < share(drawn(f"space={space} with_matmul=0.5", FORCED)) < 1
 
 
 @pytest.mark.parametrize("space", SPACES)
@@ -214,6 +216,14 @@ def test_the_receptive_size() -> None:
         ("forbid=sotfmax", "did you mean 'softmax'?"),
         ("windows=4", "K or an odd number in 3..31, not 4"),
         ("windows=1", "K or an odd number in 3..31, not 1"),
+        ("windows=3:3", "column 11: '3' stands twice in the list"),
+        ("windows=K:3:K", "'K' stands twice in the list"),
+        ("dilations=1:2:1", "'1' stands twice in the list"),
+        ("shifts=2:2", "'2' stands twice in the list"),
+        (
+            "need=softmax:exp:sin:abs:relu:gelu:group:mul primitives=3..8",
+            "names 8 primitives, require=reach takes 1 more (one with weights), and kernels have",
+        ),
         ("weighted=0..0", "leaves kernels without weights"),
         ("width=0", "number 0 is not in 1..62"),
         ("receptive=0", "number 0 is not in 1..3969"),
@@ -317,7 +327,11 @@ def test_a_budget_of_latency() -> None:
         ({"forbidden_filter": "conv"}, "forbidden_filter: .* name 'unfold' and 'fc'"),
         ({"allowed_filter": "fc"}, "^allowed_filter and forbidden_filter leave no primitive"),
         ({"primitives": 4, "num_primitive_range": (4, 4)}, "are the same: give one of them"),
-        ({"space": "huge"}, "expected 'paper', 'published' or 'wide'"),
+        ({"space": "huge"}, "^space: expected 'paper', 'published' or 'wide', found 'huge'"),
+        ({"require": "x"}, "^require: expected 'reach' or 'none', found 'x'"),
+        ({"draws": "x"}, "^draws: expected 'rules' or 'paper', found 'x'"),
+        ({"groups": 0}, "^groups: number 0 is not in "),
+        ({"kernel_sizes": (3, 3)}, "^kernel_sizes: '3' stands twice in the list"),
     ],
     ids=str,
 )  # fmt: skip

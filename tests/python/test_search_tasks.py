@@ -112,6 +112,7 @@ ASKED = {
     "compile": "no",
     "memory_format": "contiguous",
     "latency": "torch",
+    "pretests": "no",
 }
 
 
@@ -135,14 +136,14 @@ def told(folder):
 
 
 def test_objects_in_this_process_come_to_what_children_come_to(own, tmp_path):
-    lines = []
+    lines, asked = [], {**ASKED, "pretests": "yes"}
     by_name = canvas.search(
-        "owncode:build", "owncode:data", task="owncode:HEAT", **ASKED, workers=2,
+        "owncode:build", "owncode:data", task="owncode:HEAT", **asked, workers=2,
         out=tmp_path / "named", say=lines.append,
     )  # fmt: skip
     assert not any("in this process" in line for line in lines)
     here = canvas.search(
-        lambda: own.build(), own.data(), task=own.HEAT, **ASKED, out=tmp_path / "here",
+        lambda: own.build(), own.data(), task=own.HEAT, **asked, out=tmp_path / "here",
         say=lines.append,
     )  # fmt: skip
     assert any("the model and the task and the data cannot be imported" in line for line in lines)
@@ -265,7 +266,9 @@ def test_a_fit_takes_its_data_by_name(own, tmp_path, monkeypatch):
         source_named({**options, "data": "streams:broken"}, task)
 
 
-@pytest.mark.parametrize("form", ["named", "by place", "no image"])
+@pytest.mark.parametrize(
+    "form", [pytest.param("named", marks=pytest.mark.nightly), "by place", "no image"]
+)
 def test_networks_of_several_inputs(own, tmp_path, form):
     """Two inputs of other types, trained and timed in children, in every engine."""
     words = {"named": ("pairs_named", "both"), "by place": ("pairs", "both"),

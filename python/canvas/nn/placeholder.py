@@ -454,8 +454,6 @@ class _Wanted(NamedTuple):
         except NoSolution:
             raise
         except CanvasError as error:
-            if not any(value is not None for value in self.published.values()):
-                raise
             raise by_argument(error, self.options, self.published) from None
         if drawn is None:
             raise NoSolution(

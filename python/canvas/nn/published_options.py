@@ -118,6 +118,8 @@ PUBLISHED: dict[str, tuple[str, Reader]] = {
 }
 
 
+ARGUMENTS = ("primitives", "groups", "require", "space", "draws")  # that are words of the core
+
 _NAMES = {word: name for name, (word, _) in PUBLISHED.items() if word != "primitives"}
 _WORD = re.compile(rf"\b({'|'.join(_NAMES)})=(?=[, ]|$)")
 
@@ -141,7 +143,7 @@ def by_argument(error: CanvasError, options: str, given: Mapping[str, Any]) -> C
     for name, (word, _) in PUBLISHED.items():
         if word == begun and given.get(name) is not None:
             return CanvasError(f"{name}: {match[2]}")
-    return error
+    return CanvasError(f"{begun}: {match[2]}") if begun in ARGUMENTS else error
 
 
 def check_running(workers: Any, timeout: Any) -> None:
