@@ -396,6 +396,10 @@ void gradients_free(struct gradients *g) {
   mem_free(g);
 }
 
+int gradients_operations(const struct gradients *g) {
+  return g->trace.count;
+}
+
 int gradients_numbers(const struct gradients *g) {
   return g->weights;
 }

@@ -19,6 +19,9 @@ void gradients_free(struct gradients *g);
 /* The numbers of all weights, one after another in the order of the inputs. */
 int gradients_numbers(const struct gradients *g);
 
+/* How many operations a pass has. */
+int gradients_operations(const struct gradients *g);
+
 /* One random image with random weights. Sets matters[i] where number i multiplies what depends on the
  * image (unless its weight is apart) and the product changes the output. `smooth`: max, min and abs have a slope on both sides, so
  * that what does not matter here does not matter anywhere, but for accidents. */

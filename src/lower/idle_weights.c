@@ -18,6 +18,8 @@ enum { FEW_CHANNELS = 4, FEW_GROUPS = 2, C_TRIES = 64, WIDE = 8 };
  * weight dies as a whole, for more than OUT_MOST of so many random weights: a ReLU of a lone number
  * on a lone pixel does for half of them. */
 enum { SMOOTH = 2, FIRST = 8, PASSES = 256, ENOUGH = 32, OUT_MOST = 10 };
+/* Large kernels get fewer passes, but ENOUGH: so many operations in all. */
+#define OPERATIONS_MAX (1 << 26)
 #define ELEMENTS_MAX (INT64_C(1) << 16) /* of one tensor of the test */
 
 /* -- where it is tested -- */
@@ -194,9 +196,11 @@ static int run_smooth(struct test *t) {
 }
 
 static int run_as_it_is(struct test *t) {
+  int passes = OPERATIONS_MAX / (gradients_operations(t->g) + 1);
+  passes = (int)int_max(ENOUGH, int_min(PASSES, passes));
   for (int i = 0; i < t->count; i++) t->ever[i] = false;
   for (int w = 0; w < KERNEL_NODES_MAX; w++) t->out[w] = 0;
-  for (int i = 1; i <= PASSES; i++) {
+  for (int i = 1; i <= passes; i++) {
     pass(t, i, false);
     int worst = most_often_out(t);
     if (i == ENOUGH && t->out[worst] > OUT_MOST) return worst;
