@@ -410,6 +410,7 @@ static void start(struct walk *w, int64_t groups, int width, int n) {
   sampler_partial(w->s, groups, NULL, &w->g);
   w->g.rules = sampler_rules_for(w->kind->rules, n);
   w->g.max_width = width;
+  w->g.joins &= is_learned(w);
   for (int j = 0; j < w->goal->count; j++) w->node_of[j] = -1;
   partial_start(&w->g);
   add(w, 0);

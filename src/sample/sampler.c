@@ -574,6 +574,7 @@ static bool grow(struct sampler *s, struct partial *g, bool matmul, struct rando
   if (!draw_weighted(s, n, r, &left.weighted)) return false;
   left.plain -= left.weighted;
   s->least = o->least;
+  g->joins = false; /* else a draw in a hundred would end well: few do by such a join */
   g->rules = sampler_rules_for(g->rules, n);
   if (is_fixed_at_once(s, g, left)) return false;
   g->max_width = width + (int)random_below(r, (uint32_t)(o->limits.width_most - width + 1));

@@ -284,7 +284,7 @@ static void rejects(void **state) {
       {"64,8,8", "depth=3",
        "line 1, column 1: expected an option (draws=, space=, primitives=, require=, groups= or "
        "elements=; docs/kernel.md lists the others), found 'depth'"},
-      {"64,8,8", "draws=random", "line 1, column 7: expected 'rules' or 'paper', found 'random'"},
+      {"64,8,8", "draws=random", "line 1, column 7: expected 'rules', 'learned' or 'paper', found 'random'"},
       {"64,8,8", "free=0.2 draws=paper",
        "line 1, column 10: draws= stands before the options that change it"},
       {"64,8,8", "fc_on_fc=reject,draws=paper",
