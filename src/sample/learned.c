@@ -156,9 +156,8 @@ static void count_reads(struct learned *l, const struct kernel *k, const int *co
     if (!j || n->in[1] != n->in[0]) l->read[status_of(k, consumers, n->in[j])]++;
 }
 
-bool learned_add(struct learned *l, const struct kernel *k) {
+void learned_add(struct learned *l, const struct kernel *k) {
   int consumers[KERNEL_NODES_MAX] = {0};
-  if (l->kernels.count == LEARNED_KERNELS_MAX) return false;
   struct kernel *so_far = kernel_copy(k);
   for (int i = 1; i < k->count - 1; i++) {
     const struct node *n = &k->nodes[i];
@@ -171,7 +170,25 @@ bool learned_add(struct learned *l, const struct kernel *k) {
   }
   so_far->count = k->count;
   VEC_PUSH(&l->kernels, so_far);
-  return true;
+}
+
+static canvas_status add_one(struct lexer *lx, struct learned *l) {
+  struct kernel *k;
+  if (l->kernels.count == LEARNED_KERNELS_MAX)
+    return lexer_fail(lx, &lx->token, "there are more than %d kernels to learn from",
+                      LEARNED_KERNELS_MAX);
+  TRY(lexer_is(lx, "canvas") ? kernel_parse(lx, &k) : kernel_parse_body(lx, &k));
+  struct kernel *simple = kernel_simplify(k); /* as draws are */
+  learned_add(l, simple);
+  kernel_free(simple);
+  kernel_free(k);
+  return CANVAS_OK;
+}
+
+canvas_status learned_add_text(struct lexer *lx, struct learned *l) {
+  for (lexer_skip_newlines(lx); lx->token.kind != TOKEN_END; lexer_skip_newlines(lx))
+    TRY(add_one(lx, l));
+  return CANVAS_OK;
 }
 
 static bool is_named(const char *text, const char *name, int length) {
@@ -190,13 +207,8 @@ canvas_status learned_add_known(canvas_context *ctx, struct learned *l, const ch
   for (int i = 0; i < KNOWN_KERNELS; i++) {
     struct lexer lx;
     if (is_named(known_kernels[i], without, (int)strlen(without))) continue;
-    struct kernel *k;
     TRY(lexer_open(&lx, ctx, known_kernels[i], strlen(known_kernels[i])));
-    TRY(kernel_parse_body(&lx, &k));
-    struct kernel *simple = kernel_simplify(k); /* as draws are */
-    learned_add(l, simple);
-    kernel_free(simple);
-    kernel_free(k);
+    TRY(learned_add_text(&lx, l));
   }
   return CANVAS_OK;
 }

@@ -9,6 +9,7 @@
 #ifndef CANVAS_SAMPLE_LEARNED_H
 #define CANVAS_SAMPLE_LEARNED_H
 
+#include "base/lexer.h"
 #include "kernel/kernel.h"
 
 enum { KNOWN_KERNELS = 28, LEARNED_KERNELS_MAX = 1024 };
@@ -17,8 +18,10 @@ extern const char *const known_kernels[KNOWN_KERNELS]; /* texts without `canvas 
 struct learned;
 struct learned *learned_new(void); /* knows nothing */
 void learned_free(struct learned *l);
-/* Counts a finished kernel and keeps a copy; false: there are LEARNED_KERNELS_MAX. */
-bool learned_add(struct learned *l, const struct kernel *k);
+/* Counts a finished kernel and keeps a copy. */
+void learned_add(struct learned *l, const struct kernel *k);
+/* All kernels of a text, as files hold them, with `canvas 1` before the first or before each. */
+canvas_status learned_add_text(struct lexer *lx, struct learned *l);
 /* All of known_kernels but one. */
 canvas_status learned_add_known(canvas_context *ctx, struct learned *l, const char *without);
 /* Whether there is a known kernel of this name. */

@@ -17,7 +17,7 @@ struct partial {
   int target_count;
   int64_t elements_limit;
   bool require_reach;
-  bool joins; /* the last steps may join by other rows than broadcasts */
+  bool joins;               /* the last steps may join by other rows than broadcasts */
   struct neighbours images; /* of all targets */
   struct rules rules;
   const struct limits *limits;

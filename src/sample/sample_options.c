@@ -158,6 +158,20 @@ static canvas_status parse_without(struct lexer *lx, struct sample_options *o) {
   return CANVAS_OK;
 }
 
+/* The rest of the text is kernels. They are read here for their mistakes. */
+static canvas_status parse_learn(struct lexer *lx, struct sample_options *o) {
+  struct learned *l = learned_new();
+  lexer_skip_newlines(lx);
+  const struct token first = lx->token;
+  canvas_status status = learned_add_text(lx, l);
+  if (status == CANVAS_OK && !learned_count(l))
+    status = lexer_fail(lx, &first, "expected a kernel, found the end of the text");
+  learned_free(l);
+  o->learn = first.start;
+  o->learn_length = (size_t)(lx->token.start - first.start);
+  return status;
+}
+
 /* `allow` or `reject` */
 static canvas_status parse_rule(struct lexer *lx, enum rule rule, struct sample_options *o) {
   bool reject = lexer_is(lx, "reject");
@@ -195,10 +209,10 @@ static canvas_status parse_often(struct lexer *lx, enum often which, struct samp
 static const struct option {
   const char *name;
   canvas_status (*parse)(struct lexer *lx, struct sample_options *o);
-} options[] = {{"primitives", parse_primitives}, {"require", parse_require},
-               {"groups", parse_groups},         {"elements", parse_elements},
-               {"space", parse_space},           {"draws", parse_draws},
-               {"without", parse_without},       {"bytes", parse_bytes}};
+} options[] = {
+    {"primitives", parse_primitives}, {"require", parse_require}, {"groups", parse_groups},
+    {"elements", parse_elements},     {"space", parse_space},     {"draws", parse_draws},
+    {"without", parse_without},       {"learn", parse_learn},     {"bytes", parse_bytes}};
 enum {
   OPTIONS = sizeof options / sizeof *options,
   BEFORE_BYTES = OPTIONS - 1,

@@ -191,6 +191,15 @@ static canvas_status check_targets(canvas_context *ctx, const struct sampler *s,
   return CANVAS_OK;
 }
 
+static canvas_status learn_all(canvas_context *ctx, struct learned *l,
+                               const struct sample_options *o) {
+  struct lexer lx;
+  TRY(learned_add_known(ctx, l, o->without));
+  if (!o->learn) return CANVAS_OK;
+  TRY(lexer_open(&lx, ctx, o->learn, o->learn_length));
+  return learned_add_text(&lx, l);
+}
+
 canvas_status sampler_new(canvas_context *ctx, const struct targets *targets,
                           const struct sample_options *options, uint64_t seed,
                           struct sampler **out) {
@@ -213,7 +222,7 @@ canvas_status sampler_new(canvas_context *ctx, const struct targets *targets,
   }
   if (options->learned || options->often[OFTEN_KNOWN]) {
     s->learned = learned_new();
-    status = learned_add_known(ctx, s->learned, options->without);
+    status = learn_all(ctx, s->learned, options);
     sampler_list_known(s);
   }
   s->scratch = kernel_new("");

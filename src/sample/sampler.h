@@ -43,7 +43,10 @@ enum often {
 enum { ALWAYS = 1000 };
 
 struct sample_options {
-  bool learned;                   /* steps have the weights of learned.h */
+  bool learned; /* steps have the weights of learned.h */
+  const char
+      *learn; /* text of kernels to learn from, borrowed from that of the options; NULL: none */
+  size_t learn_length;
   char without[KERNEL_NAME_SIZE]; /* a known kernel that nothing is learned from, "": none */
   int least, most;                /* primitives of a kernel, input and output not counted */
   bool sized;                     /* these were given: not those of draws= */
@@ -58,7 +61,7 @@ struct sample_options {
   enum kernel_space space; /* rows of wider ones are not drawn: SPACE_PAPER */
 };
 
-/* Defaults, then "primitives=5..12 require=none groups=4 elements=1000000 draws=rules free=0.2"
+/* The text must live as long as `out` if it holds learn=, up to sampler_new. Defaults, then "primitives=5..12 require=none groups=4 elements=1000000 draws=rules free=0.2"
  * (blanks or commas between). `draws=` comes before the options that change what it stands for;
  * without primitives= they are 3..8, with draws=paper 5..12. */
 canvas_status sample_options_parse(canvas_context *ctx, const char *text, size_t length,
