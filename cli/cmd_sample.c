@@ -10,7 +10,7 @@
 
 #include "command.h"
 
-enum { TRIES_EACH = 100, TRIES_LEAST = 1000, DRAWS_LENGTH = 1000 };
+enum { TRIES_EACH = 100, TRIES_LEAST = 1000, DRAWS_LENGTH = 1000, LINES = 3 };
 
 /* The hashes that were printed: open addressing, at most half full. */
 struct printed {
@@ -96,7 +96,8 @@ static bool write_options(struct arguments *a, char *out, size_t size) {
     return report_error("--space takes paper, published or wide, not '%.60s'", space), false;
   if (strlen(draws) > DRAWS_LENGTH)
     return report_error(
-               "--draws takes rules, learned or paper, with changes such as rules,free=0.2, not '%.60s...'",
+               "--draws takes rules, learned or paper, with changes such as rules,free=0.2, not "
+               "'%.60s...'",
                draws),
            false;
   int length = snprintf(out, size, "require=%s ", require);
@@ -110,14 +111,43 @@ static bool write_options(struct arguments *a, char *out, size_t size) {
   return true;
 }
 
+static bool new_sampler(struct arguments *a, struct stream *s, const char *options, int64_t seed,
+                        const char *learned) {
+  int line = 0, column = 0;
+  size_t length = strlen(options);
+  canvas_status status =
+      canvas_sampler_new(a->ctx, s->targets, options, length, (uint64_t)seed, &s->sampler);
+  const char *why = canvas_context_message(a->ctx);
+  if (status == CANVAS_OK) return true;
+  if (sscanf(why, "line %d, column %d", &line, &column) == 2 && line > LINES)
+    report_error("%s: line %d, column %d: %s", learned, line - LINES, column, without_column(why));
+  else
+    report_error("%s: %s", blamed(why), without_column(why));
+  return false;
+}
+
+/* The options, and behind them the kernels of --learn. */
 static bool open_sampler(struct arguments *a, struct stream *s, int64_t seed) {
   char options[DRAWS_LENGTH + 200];
+  const char *file = option_text(a, "--learn", NULL);
+  struct text kernels;
   if (!write_options(a, options, sizeof options)) return false;
-  canvas_status status =
-      canvas_sampler_new(a->ctx, s->targets, options, strlen(options), (uint64_t)seed, &s->sampler);
-  const char *why = canvas_context_message(a->ctx);
-  if (status != CANVAS_OK) report_error("%s: %s", blamed(why), without_column(why));
-  return status == CANVAS_OK;
+  if (!file) return new_sampler(a, s, options, seed, "");
+  if (!text_read(file, &kernels)) return false;
+  size_t size = strlen(options) + kernels.length + 10;
+  char *all = malloc(size);
+  bool made = all != NULL;
+  if (made) {
+    int length = snprintf(all, size, "%s\nlearn=\n", options);
+    memcpy(all + length, kernels.bytes, kernels.length);
+    all[(size_t)length + kernels.length] = 0;
+    made = new_sampler(a, s, all, seed, kernels.name);
+  } else {
+    report_error("out of memory for the kernels of --learn");
+  }
+  free(all);
+  text_free(&kernels);
+  return made;
 }
 
 static bool open_stream(struct arguments *a, struct stream *s) {
@@ -245,6 +275,7 @@ const struct command command_sample = {
                 {"--draws", "rules|learned|paper",
                  "rules (default): avoid kernels that are usually poor; learned: these, by weights "
                  "from known kernels; paper: as published"},
+                {"--learn", "FILE", "kernels that --draws learned learns from, beside known ones"},
                 {"--space", "paper|published|wide",
                  "primitives drawn: Table 1 of the paper (default), those of the published code, "
                  "or all"},

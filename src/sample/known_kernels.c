@@ -1,7 +1,7 @@
 /* The kernels of examples/kernels, which draws=learned learns from (tests/python/test_learned_draws.py
  * writes this file). Another kernel here changes all learned draws: the sampler gets a new version.
  */
-#include "sample/learned.h"
+#include "sample/prior.h"
 
 const char *const known_kernels[KNOWN_KERNELS] = {
     "kernel axial_shift\n"

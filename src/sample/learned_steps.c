@@ -1,4 +1,4 @@
-/* Learned draws: an application among all that are legal, each with its weight (learned.h).
+/* Learned draws: an application among all that are legal, each with its weight (prior.h).
  *
  *   1. `begun` draws copy the first m primitives of a known kernel, in one of its orders: which kernel,
  *      m, and each next primitive are drawn uniformly. Up to three more follow.
@@ -49,7 +49,7 @@ static void weigh(struct sampler *s, const struct partial *g) {
   s->shares.count = s->weights.count = 0;
   VEC_RESERVE(&s->shares, count);
   VEC_RESERVE(&s->weights, count);
-  learned_weights(s->learned, s->scratch, g->consumers, all, count, s->shares.data);
+  prior_weights(s->prior, s->scratch, g->consumers, all, count, s->shares.data);
   for (int i = 0; i < count; i++) {
     double often = sampler_type_weight(s->o, primitive_rows[all[i].op].family);
     s->shares.data[i] *= often * sampler_kept(s->o, &all[i]);
@@ -123,8 +123,8 @@ static bool is_drawable(const struct sampler *s, const struct kernel *known) {
 
 void sampler_list_known(struct sampler *s) {
   s->begins.count = 0;
-  for (int i = 0; s->learned && i < learned_count(s->learned); i++)
-    if (is_drawable(s, learned_kernel(s->learned, i))) VEC_PUSH(&s->begins, i);
+  for (int i = 0; s->prior && i < prior_count(s->prior); i++)
+    if (is_drawable(s, prior_kernel(s->prior, i))) VEC_PUSH(&s->begins, i);
 }
 
 int sampler_known(const struct sampler *s) {
@@ -132,7 +132,7 @@ int sampler_known(const struct sampler *s) {
 }
 
 const struct kernel *sampler_known_kernel(const struct sampler *s, int i) {
-  return learned_kernel(s->learned, s->begins.data[i]);
+  return prior_kernel(s->prior, s->begins.data[i]);
 }
 
 static bool begin(struct sampler *s, struct partial *g, const struct kernel *known, int primitives,

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/nearest.h"
-#include "sample/learned.h"
+#include "sample/prior.h"
 #include "sample/sampler.h"
 
 enum { PRIMITIVES_MAX = KERNEL_NODES_MAX - 2, WEIGHT_MOST = 100, BYTES_MOST = 1000000 };
@@ -150,7 +150,7 @@ static canvas_status parse_draws(struct lexer *lx, struct sample_options *o) {
 
 static canvas_status parse_without(struct lexer *lx, struct sample_options *o) {
   const struct token *t = &lx->token;
-  if (t->kind != TOKEN_NAME || !learned_is_known(t->start, t->length))
+  if (t->kind != TOKEN_NAME || !prior_is_known(t->start, t->length))
     return lexer_unexpected(lx, "the name of a kernel of examples/kernels");
   memcpy(o->without, t->start, (size_t)t->length);
   o->without[t->length] = 0;
@@ -160,13 +160,13 @@ static canvas_status parse_without(struct lexer *lx, struct sample_options *o) {
 
 /* The rest of the text is kernels. They are read here for their mistakes. */
 static canvas_status parse_learn(struct lexer *lx, struct sample_options *o) {
-  struct learned *l = learned_new();
+  struct prior *l = prior_new();
   lexer_skip_newlines(lx);
   const struct token first = lx->token;
-  canvas_status status = learned_add_text(lx, l);
-  if (status == CANVAS_OK && !learned_count(l))
+  canvas_status status = prior_add_text(lx, l);
+  if (status == CANVAS_OK && !prior_count(l))
     status = lexer_fail(lx, &first, "expected a kernel, found the end of the text");
-  learned_free(l);
+  prior_free(l);
   o->learn = first.start;
   o->learn_length = (size_t)(lx->token.start - first.start);
   return status;
@@ -317,5 +317,8 @@ canvas_status sample_options_parse(canvas_context *ctx, const char *text, size_t
     lexer_accept(&lx, ",");
     lexer_skip_newlines(&lx);
   }
+  if ((out->learn || *out->without) && !out->learned && !out->often[OFTEN_KNOWN])
+    return fail(ctx, CANVAS_BAD_INPUT, "%s has no effect on these draws: give draws=learned",
+                out->learn ? "learn=" : "without=");
   return CANVAS_OK;
 }

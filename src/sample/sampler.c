@@ -27,99 +27,21 @@
 #include "sample/state.h"
 
 enum { TRIES = SAMPLER_TRIES, REACH_LEAST = 2, FREE_LEAST = 2 };
-static const uint64_t matmuls = UINT64_C(1) << PRIMITIVE_MATMUL | UINT64_C(1)
-                                                                      << PRIMITIVE_MATMUL_SCALED;
-
-static const struct family *const types[OFTEN_TYPES] = {[OFTEN_GROUPING] = &family_group,
-                                                        [OFTEN_SHIFT] = &family_shift,
-                                                        [OFTEN_UNFOLD] = &family_unfold,
-                                                        [OFTEN_ELEMENTWISE] = &family_map,
-                                                        [OFTEN_FOLD] = &family_fold,
-                                                        [OFTEN_SOFTMAX] = &family_softmax,
-                                                        [OFTEN_BROADCAST] = &family_broadcast,
-                                                        [OFTEN_MATMUL] = &family_matmul,
-                                                        [OFTEN_SWAP] = &family_swap,
-                                                        [OFTEN_STACK] = &family_stack,
-                                                        [OFTEN_PICK] = &family_pick,
-                                                        [OFTEN_RESAMPLE] = &family_resample,
-                                                        [OFTEN_NORM] = &family_norm,
-                                                        [OFTEN_COORDS] = &family_coords,
-                                                        [OFTEN_FC] = &family_fc,
-                                                        [OFTEN_LEARNED] = &family_learned};
-
-static bool is_listed(const struct families *f, const struct family *family) {
-  bool known = false;
-  for (int i = 0; i < f->weighted_count; i++) known |= f->weighted[i] == family;
-  for (int i = 0; i < f->plain_count; i++) known |= f->plain[i] == family;
-  return known;
-}
-
-/* Steps with weights are counted apart: their families are drawn by weight among each other. */
-canvas_status families_list(canvas_context *ctx, const struct row *rows, int count,
-                            enum kernel_space space, struct families *out) {
-  *out = (struct families){.space = space};
-  for (const struct row *row = rows; row < rows + count; row++) {
-    const struct family *family = row->family;
-    if (row->space > space || is_listed(out, family)) continue;
-    if (out->plain_count == FAMILIES_MAX || out->weighted_count == FAMILIES_MAX)
-      return fail(ctx, CANVAS_BAD_INPUT, "there are more than %d families to draw", FAMILIES_MAX);
-    if (row->facts & FACT_WEIGHTS)
-      out->weighted[out->weighted_count++] = family;
-    else
-      out->plain[out->plain_count++] = family;
-  }
-  return CANVAS_OK;
-}
-
-static enum kernel_space space_of(const struct candidate *c) {
-  const struct row *row = &primitive_rows[c->op];
-  enum kernel_space own = row->family->space ? row->family->space(c) : row->space;
-  return own > row->space ? own : row->space;
-}
-
-int families_choices(const struct families *f, const struct family *family, const struct kernel *k,
-                     int a, int b, struct candidate out[CANDIDATES_MAX]) {
-  int count, kept = 0;
-  if (family->choices_within) {
-    kept = family->choices_within(k, a, f->space, out);
-  } else {
-    count = family->choices ? family->choices(k, a, b, out) : 0;
-    for (int i = 0; i < count; i++)
-      if (f->space == SPACE_WIDE || space_of(&out[i]) <= f->space) {
-        if (kept < i) out[kept] = out[i];
-        kept++;
-      }
-  }
-  return f->limits ? limits_choices(f->limits, out, kept, CANDIDATES_MAX) : kept;
-}
 
 /* -- what the options leave -- */
-
-static uint64_t kinds_of_space(enum kernel_space space) {
-  uint64_t all = space >= SPACE_PUBLISHED ? UINT64_C(1) << KIND_MIX : 0;
-  for (int i = 0; i < PRIMITIVE_COUNT; i++)
-    if (primitive_rows[i].space <= space) all |= UINT64_C(1) << i;
-  return all;
-}
-
-static int drop_families(const struct family **all, int count, uint64_t drawable) {
-  int kept = 0;
-  for (int i = 0; i < count; i++)
-    if (kinds_of_family(all[i]) & drawable) all[kept++] = all[i];
-  return kept;
-}
 
 /* A type whose weight is given as 0 is not drawn, whatever the draw, and no child gets it. */
 static void apply_limits(struct sampler *s) {
   struct sample_options *o = &s->options;
   struct families *f = &s->families;
   for (int i = 0; i < OFTEN_TYPES; i++)
-    if (o->given >> i & 1 && !o->often[i]) o->limits.forbidden |= kinds_of_family(types[i]);
+    if (o->given >> i & 1 && !o->often[i])
+      o->limits.forbidden |= kinds_of_family(often_families[i]);
   s->unruled = sample_options_free(o);
-  s->drawable = kinds_of_space(o->space) & ~o->limits.forbidden;
+  s->drawable = sampler_kinds_of(o->space) & ~o->limits.forbidden;
   f->limits = &o->limits;
-  f->plain_count = drop_families(f->plain, f->plain_count, s->drawable);
-  f->weighted_count = drop_families(f->weighted, f->weighted_count, s->drawable);
+  f->plain_count = families_drop(f->plain, f->plain_count, s->drawable);
+  f->weighted_count = families_drop(f->weighted, f->weighted_count, s->drawable);
 }
 
 static void list_sizes(const struct targets *targets, bool strided, struct distinct *out) {
@@ -191,13 +113,13 @@ static canvas_status check_targets(canvas_context *ctx, const struct sampler *s,
   return CANVAS_OK;
 }
 
-static canvas_status learn_all(canvas_context *ctx, struct learned *l,
+static canvas_status learn_all(canvas_context *ctx, struct prior *l,
                                const struct sample_options *o) {
   struct lexer lx;
-  TRY(learned_add_known(ctx, l, o->without));
+  TRY(prior_add_known(ctx, l, o->without));
   if (!o->learn) return CANVAS_OK;
   TRY(lexer_open(&lx, ctx, o->learn, o->learn_length));
-  return learned_add_text(&lx, l);
+  return prior_add_text(&lx, l);
 }
 
 canvas_status sampler_new(canvas_context *ctx, const struct targets *targets,
@@ -221,8 +143,8 @@ canvas_status sampler_new(canvas_context *ctx, const struct targets *targets,
     return status;
   }
   if (options->learned || options->often[OFTEN_KNOWN]) {
-    s->learned = learned_new();
-    status = learn_all(ctx, s->learned, options);
+    s->prior = prior_new();
+    status = learn_all(ctx, s->prior, options);
     sampler_list_known(s);
   }
   s->scratch = kernel_new("");
@@ -250,7 +172,7 @@ void sampler_free(struct sampler *s) {
   mem_free(s->begins.data);
   mem_free(s->shares.data);
   mem_free(s->weights.data);
-  learned_free(s->learned);
+  prior_free(s->prior);
   dim_facts_free(s->facts);
   kernel_free(s->scratch);
   mem_free(s);
@@ -304,7 +226,7 @@ bool sampler_all_matter(const struct sampler *s, const struct kernel *k, int64_t
 }
 
 static uint64_t kinds_joining(void) {
-  return matmuls | kinds_of_family(&family_stack);
+  return sampler_matmuls() | kinds_of_family(&family_stack);
 }
 
 void sampler_partial(struct sampler *s, int64_t g, const struct kernel *like, struct partial *out) {
@@ -323,89 +245,11 @@ void sampler_partial(struct sampler *s, int64_t g, const struct kernel *like, st
   partial_start(out);
 }
 
-/* The windows that stand in the place of k=K in `c`, where it is none. */
-static int constant_windows(const struct candidate *c, struct neighbours images,
-                            struct candidate *out) {
-  static const int sizes[] = {3, 5};
-  int count = 0;
-  if (c->attrs.over & ~images.pixels) return 0;
-  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++, count++) {
-    out[count] = *c;
-    out[count].attrs.amount = sizes[i];
-  }
-  return count;
-}
-
-int sampler_offers(const struct families *families, const struct family *f,
-                   struct neighbours images, const struct kernel *k, int a, int b,
-                   struct candidate out[CANDIDATES_MAX]) {
-  if (f != &family_unfold) return families_choices(families, f, k, a, b, out);
-  struct candidate windows[CANDIDATES_MAX];
-  int found = families_choices(families, f, k, a, b, windows), count = 0;
-  for (int i = 0; i < found; i++) {
-    const struct candidate *c = &windows[i];
-    unsigned over = c->attrs.over & ROLES_SPATIAL;
-    bool is_window = !(over & ~(c->attrs.amount ? images.pixels : images.windows));
-    if (is_window)
-      out[count++] = *c;
-    else if (!c->attrs.amount && families->space == SPACE_PAPER)
-      count += constant_windows(c, images, out + count);
-  }
-  return count;
-}
-
-/* Applications of the kinds `of`. */
-static void gather(struct sampler *s, const struct partial *g, int a, int b, const struct family *f,
-                   uint64_t of) {
-  VEC_RESERVE(&s->candidates, CANDIDATES_MAX);
-  struct candidate *all = s->candidates.data + s->candidates.count;
-  int count = sampler_offers(&s->families, f, g->images, s->scratch, a, b, all), kept = 0;
-  for (int i = 0; i < count && of != any_kind; i++)
-    if (of & kind_of(all[i].op, &all[i].attrs)) all[kept++] = all[i];
-  s->candidates.count += of == any_kind ? count : kept;
-}
-
-/* Pairs that would make the kernel too wide are not looked at. */
-void sampler_gather(struct sampler *s, const struct partial *g, const struct family *f,
-                    struct remaining left, uint64_t of) {
-  int nodes = s->scratch->count;
-  for (int a = 0; a < nodes; a++) {
-    if (!f->binary && partial_width_allows(g, a, -1, left)) gather(s, g, a, -1, f, of);
-    for (int b = 0; f->binary && b < nodes; b++)
-      if (partial_width_allows(g, a, b, left)) gather(s, g, a, b, f, of);
-  }
-}
-
-static void gather_all(struct sampler *s, const struct partial *g, const struct family *f,
-                       struct remaining left, uint64_t of) {
-  s->candidates.count = 0;
-  sampler_gather(s, g, f, left, of);
-}
-
-int sampler_applications(struct sampler *s, const struct partial *g, const struct family *f,
-                         struct remaining left, const struct candidate **out) {
-  gather_all(s, g, f, left, any_kind);
-  *out = s->candidates.data;
-  return s->candidates.count;
-}
-
-/* Sorts of applications that are drawn less often: the share that is kept. */
-int sampler_kept(const struct sample_options *o, const struct candidate *c) {
-  struct dim one = dim_one();
-  const struct row *row = &primitive_rows[c->op];
-  if (row->family == &family_map && !(row->facts & FACT_ACTIVATION))
-    return o->often[OFTEN_OTHER_FUNCTIONS];
-  if (row->family == &family_fold && c->attrs.over & ROLES_SPATIAL)
-    return o->often[OFTEN_IMAGE_FOLD];
-  if (c->x >= 0 && dim_equal(&c->by, &one)) return o->often[OFTEN_TO_ONE];
-  return ALWAYS;
-}
-
 /* One application of the type, uniformly among the legal ones that are kept (all, where the step is
  * for certain kinds); false if there is none. */
 static bool apply_one(struct sampler *s, struct partial *g, const struct family *f,
                       struct remaining left, uint64_t of, struct random *r) {
-  gather_all(s, g, f, left, of);
+  sampler_gather_all(s, g, f, left, of);
   while (s->candidates.count) {
     struct candidate *all = s->candidates.data;
     int i = (int)random_below(r, (uint32_t)s->candidates.count);
@@ -415,12 +259,6 @@ static bool apply_one(struct sampler *s, struct partial *g, const struct family 
     all[i] = all[--s->candidates.count];
   }
   return false;
-}
-
-int sampler_type_weight(const struct sample_options *o, const struct family *f) {
-  for (int i = 0; i < OFTEN_TYPES; i++)
-    if (types[i] == f) return o->often[i];
-  return ALWAYS;
 }
 
 /* Whether some application of the type that is drawn reads neighbours. */
@@ -437,9 +275,10 @@ canvas_status sampler_check(canvas_context *ctx, const struct sampler *s) {
   struct neighbours images = sampler_images(s, NULL);
   int any = 0, seeing = 0;
   for (int i = 0; i < OFTEN_TYPES; i++) {
-    bool plain = kinds_of_family(types[i]) & kinds_of_space(o->space) & ~kinds_weighted();
+    bool plain =
+        kinds_of_family(often_families[i]) & sampler_kinds_of(o->space) & ~kinds_weighted();
     any += plain ? o->often[i] : 0;
-    seeing += plain && family_sees(o, types[i]) ? o->often[i] : 0;
+    seeing += plain && family_sees(o, often_families[i]) ? o->often[i] : 0;
   }
   if (o->require_reach && o->most < REACH_LEAST)
     return fail(
@@ -471,7 +310,7 @@ static bool step(struct sampler *s, struct partial *g, const struct family *cons
                  int count, struct remaining left, uint64_t of, struct random *r) {
   const struct family *order[FAMILIES_MAX];
   memcpy(order, families, (size_t)count * sizeof *order);
-  if (of != any_kind) count = drop_families(order, count, of);
+  if (of != any_kind) count = families_drop(order, count, of);
   for (int n = count; n > 0; n--) {
     int i = n > 1 || count > 1 ? pick_type(s->o, order, n, r) : 0;
     if (i == n) return false;
@@ -479,20 +318,6 @@ static bool step(struct sampler *s, struct partial *g, const struct family *cons
     order[i] = order[n - 1];
   }
   return false;
-}
-
-uint64_t sampler_matmuls(void) {
-  return matmuls;
-}
-
-int sampler_weighted_most(const struct sample_options *o, int n) {
-  int most = n * o->limits.weighted_share / 1000;
-  return most < o->limits.weighted_most ? most : o->limits.weighted_most;
-}
-
-struct rules sampler_rules_for(struct rules rules, int n) {
-  if (n < BENDING_LEAST) rules.on &= ~(1u << RULE_NONLINEAR);
-  return rules;
 }
 
 /* Where a kernel gets what it must hold: each at a step of its own, drawn before the first. */
@@ -523,7 +348,7 @@ static bool plan_all(const struct sampler *s, bool matmul, struct remaining left
   p->count = 0;
   for (int i = 0; i < l->needs; i++)
     if (!plan_one(s, l->need[i], left, r, p)) return false;
-  return !matmul || plan_one(s, matmuls, left, r, p);
+  return !matmul || plan_one(s, sampler_matmuls(), left, r, p);
 }
 
 /* The kinds that this step may apply: of what is needed and not there yet, if it is the step for
@@ -736,7 +561,7 @@ static int64_t least_window(const struct sampler *s, bool along_h) {
 }
 
 bool sampler_wanted(const struct sampler *s, const struct kernel *k, bool matmul) {
-  if (matmul && !(kernel_kinds(k) & matmuls)) return false;
+  if (matmul && !(kernel_kinds(k) & sampler_matmuls())) return false;
   return limits_kept(&s->options.limits, k, least_window(s, true), least_window(s, false));
 }
 

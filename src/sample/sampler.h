@@ -43,7 +43,7 @@ enum often {
 enum { ALWAYS = 1000 };
 
 struct sample_options {
-  bool learned; /* steps have the weights of learned.h */
+  bool learned; /* steps have the weights of prior.h */
   const char
       *learn; /* text of kernels to learn from, borrowed from that of the options; NULL: none */
   size_t learn_length;

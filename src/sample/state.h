@@ -4,7 +4,7 @@
 
 #include "base/memory.h"
 #include "sample/bytes_bound.h"
-#include "sample/learned.h"
+#include "sample/prior.h"
 #include "sample/steps.h"
 
 struct distinct {
@@ -33,7 +33,7 @@ struct sampler {
   struct {
     VEC(struct candidate);
   } candidates;
-  struct learned *learned; /* NULL: no draw needs it */
+  struct prior *prior; /* NULL: no draw needs it */
   struct {
     VEC(int);
   } begins; /* known kernels that a draw may begin as */
@@ -47,11 +47,20 @@ struct sampler {
 
 static const uint64_t any_kind = UINT64_MAX;
 
-/* The applications of a type join the candidates. */
+/* -- applications.c -- */
+extern const struct family *const often_families[OFTEN_TYPES];
+/* The kinds of a space's rows. */
+uint64_t sampler_kinds_of(enum kernel_space space);
+/* Keeps the families that have a drawable kind; returns their number. */
+int families_drop(const struct family **all, int count, uint64_t drawable);
+/* The applications of a type, of the kinds `of`, join the candidates. */
 void sampler_gather(struct sampler *s, const struct partial *g, const struct family *f,
                     struct remaining left, uint64_t of);
+void sampler_gather_all(struct sampler *s, const struct partial *g, const struct family *f,
+                        struct remaining left, uint64_t of);
 /* Those that are a product of two tensors. */
 uint64_t sampler_matmuls(void);
+
 /* -- learned_steps.c -- */
 void sampler_list_known(struct sampler *s);
 /* One try of a learned draw, up to its last step. `begun`: it begins as a part of a known kernel. */

@@ -31,6 +31,7 @@ from ..options import latency_limit, without_latency
 from .layer_target import Target, plain_name, targets_text
 from .layer_time import share_of_time
 from .layer_view import View
+from .learn import Learn, kernels_of
 from .pack import KernelPack
 from .published_options import PUBLISHED, by_argument, check_running, published_options
 
@@ -323,6 +324,7 @@ def sample(
     ensure_spatial_invariance: bool | None = None,
     workers: int = 1,
     timeout: float = 0,
+    learn: Learn | Sequence[Learn] | None = None,
 ) -> KernelPack:
     """Draw a kernel for all placeholders of a network, with sizes that fill the budget.
 
@@ -337,6 +339,9 @@ def sample(
     the kernel, as a search does.  `draws`: "rules" (the default), "learned" or "paper", with
     changes such as "rules,free=0.2".  `space`: the primitives that are drawn, "paper" (the
     default), "published" or "wide".
+
+    `learn`: what draws="learned" learns from, beside the known kernels: the path of a file of
+    kernels (such as find-0017/kernel.txt of a study), a pack, a kernel's text, or several.
 
     The others are the options of the published release, by its names; docs/kernel.md has their
     table.  Given ones hold in every draw.  `workers` changes nothing; `timeout`: seconds after
@@ -360,6 +365,7 @@ def sample(
         space=space,
         workers=workers,
         timeout=timeout,
+        learn=learn,
         **given,
     )
 
@@ -379,6 +385,7 @@ def draw_pack(
     space: str | None = None,
     workers: int = 1,
     timeout: float = 0,
+    learn: Learn | Sequence[Learn] | None = None,
     **published: Any,
 ) -> KernelPack:
     """`sample` for a text of targets."""
@@ -392,6 +399,7 @@ def draw_pack(
         raise CanvasError("primitives and num_primitive_range are the same: give one of them")
     options = _draw_options(primitives, groups, require, draws, space)
     options = f"{options} {published_options(published)}".strip()
+    options = "\n".join([options, *(f"learn=\n{text}" for text in kernels_of(learn))]).lstrip()
     wanted = _Wanted(targets, options, *_budget_of(budget), norm, timeout, published)
     if seed is not None:
         _check_whole("seed", seed)

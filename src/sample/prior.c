@@ -1,5 +1,5 @@
-/* See learned.h. */
-#include "sample/learned.h"
+/* See prior.h. */
+#include "sample/prior.h"
 
 #include <string.h>
 
@@ -66,7 +66,7 @@ enum status { IS_INPUT, IS_NEWEST, IS_OPEN, IS_READ, STATUSES };
 
 enum { CONTEXTS = 3, WIDEST = 0 }; /* from the widest, which is none at all, to the narrowest */
 
-struct learned {
+struct prior {
   struct counts events; /* a kind, and the kinds of a second input, in a context */
   struct counts totals; /* all kinds in a context */
   double read[STATUSES], there[STATUSES];
@@ -119,13 +119,13 @@ static enum status status_of(const struct kernel *k, const int *consumers, int n
 
 /* -- counting -- */
 
-struct learned *learned_new(void) {
-  struct learned *l = mem_alloc(sizeof *l);
+struct prior *prior_new(void) {
+  struct prior *l = mem_alloc(sizeof *l);
   counts_widen(&l->sums);
   return l;
 }
 
-void learned_free(struct learned *l) {
+void prior_free(struct prior *l) {
   if (!l) return;
   for (int i = 0; i < l->kernels.count; i++) kernel_free(l->kernels.data[i]);
   mem_free(l->kernels.data);
@@ -135,7 +135,7 @@ void learned_free(struct learned *l) {
   mem_free(l);
 }
 
-static void count_event(struct learned *l, const struct kernel *k, const struct node *n, int first,
+static void count_event(struct prior *l, const struct kernel *k, const struct node *n, int first,
                         double times) {
   uint64_t context[CONTEXTS], kind = kind_key(n->op, &n->attrs);
   int second = n->in[0] == first ? n->in[1] : n->in[0];
@@ -149,14 +149,14 @@ static void count_event(struct learned *l, const struct kernel *k, const struct 
   *counts_at(&l->totals, pairs_key(n->op)) += times;
 }
 
-static void count_reads(struct learned *l, const struct kernel *k, const int *consumers,
+static void count_reads(struct prior *l, const struct kernel *k, const int *consumers,
                         const struct node *n) {
   for (int t = 0; t < k->count; t++) l->there[status_of(k, consumers, t)]++;
   for (int j = 0; j < node_row(n)->arity; j++)
     if (!j || n->in[1] != n->in[0]) l->read[status_of(k, consumers, n->in[j])]++;
 }
 
-void learned_add(struct learned *l, const struct kernel *k) {
+void prior_add(struct prior *l, const struct kernel *k) {
   int consumers[KERNEL_NODES_MAX] = {0};
   struct kernel *so_far = kernel_copy(k);
   for (int i = 1; i < k->count - 1; i++) {
@@ -172,20 +172,20 @@ void learned_add(struct learned *l, const struct kernel *k) {
   VEC_PUSH(&l->kernels, so_far);
 }
 
-static canvas_status add_one(struct lexer *lx, struct learned *l) {
+static canvas_status add_one(struct lexer *lx, struct prior *l) {
   struct kernel *k;
-  if (l->kernels.count == LEARNED_KERNELS_MAX)
+  if (l->kernels.count == PRIOR_KERNELS_MAX)
     return lexer_fail(lx, &lx->token, "there are more than %d kernels to learn from",
-                      LEARNED_KERNELS_MAX);
+                      PRIOR_KERNELS_MAX);
   TRY(lexer_is(lx, "canvas") ? kernel_parse(lx, &k) : kernel_parse_body(lx, &k));
   struct kernel *simple = kernel_simplify(k); /* as draws are */
-  learned_add(l, simple);
+  prior_add(l, simple);
   kernel_free(simple);
   kernel_free(k);
   return CANVAS_OK;
 }
 
-canvas_status learned_add_text(struct lexer *lx, struct learned *l) {
+canvas_status prior_add_text(struct lexer *lx, struct prior *l) {
   for (lexer_skip_newlines(lx); lx->token.kind != TOKEN_END; lexer_skip_newlines(lx))
     TRY(add_one(lx, l));
   return CANVAS_OK;
@@ -197,39 +197,39 @@ static bool is_named(const char *text, const char *name, int length) {
   return !strncmp(text, name, (size_t)length) && text[length] == '\n';
 }
 
-bool learned_is_known(const char *name, int length) {
+bool prior_is_known(const char *name, int length) {
   bool is = false;
   for (int i = 0; i < KNOWN_KERNELS; i++) is |= is_named(known_kernels[i], name, length);
   return is;
 }
 
-canvas_status learned_add_known(canvas_context *ctx, struct learned *l, const char *without) {
+canvas_status prior_add_known(canvas_context *ctx, struct prior *l, const char *without) {
   for (int i = 0; i < KNOWN_KERNELS; i++) {
     struct lexer lx;
     if (is_named(known_kernels[i], without, (int)strlen(without))) continue;
     TRY(lexer_open(&lx, ctx, known_kernels[i], strlen(known_kernels[i])));
-    TRY(learned_add_text(&lx, l));
+    TRY(prior_add_text(&lx, l));
   }
   return CANVAS_OK;
 }
 
-int learned_count(const struct learned *l) {
+int prior_count(const struct prior *l) {
   return l->kernels.count;
 }
 
-const struct kernel *learned_kernel(const struct learned *l, int i) {
+const struct kernel *prior_kernel(const struct prior *l, int i) {
   return l->kernels.data[i];
 }
 
 /* -- weights -- */
 
 /* How often a tensor of this status is read at a step. */
-static double reading(const struct learned *l, enum status status) {
+static double reading(const struct prior *l, enum status status) {
   return (l->read[status] + 1) / (l->there[status] + 4);
 }
 
 /* How likely the second input of an application is what it is, up to a factor. */
-static double second_weight(const struct learned *l, const struct kernel *k, const int *consumers,
+static double second_weight(const struct prior *l, const struct kernel *k, const int *consumers,
                             const struct candidate *c) {
   if (c->in[1] < 0) return 1;
   enum primitive op = k->nodes[c->in[1]].op;
@@ -245,7 +245,7 @@ static uint64_t sum_key(const struct candidate *c, bool kind) {
 }
 
 /* The share of c's kind among all that reads its first input. */
-static double share_of(const struct learned *l, const uint64_t context[CONTEXTS],
+static double share_of(const struct prior *l, const uint64_t context[CONTEXTS],
                        const struct candidate *c, double of_op, double of_kind) {
   enum { OTHERS = 2 }; /* how many events of a context its shorter one is worth */
   double total = counts_of(&l->totals, context[WIDEST]);
@@ -259,8 +259,8 @@ static double share_of(const struct learned *l, const uint64_t context[CONTEXTS]
   return share;
 }
 
-void learned_weights(struct learned *l, const struct kernel *k, const int *consumers,
-                     const struct candidate *all, int count, double *out) {
+void prior_weights(struct prior *l, const struct kernel *k, const int *consumers,
+                   const struct candidate *all, int count, double *out) {
   uint64_t context[KERNEL_NODES_MAX][CONTEXTS];
   counts_clear(&l->sums, 2 * count);
   for (int a = 0; a < k->count; a++) contexts(k, a, context[a]);
