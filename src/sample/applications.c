@@ -47,7 +47,7 @@ canvas_status families_list(canvas_context *ctx, const struct row *rows, int cou
   return CANVAS_OK;
 }
 
-static enum kernel_space space_of(const struct candidate *c) {
+enum kernel_space sampler_space_of(const struct candidate *c) {
   const struct row *row = &primitive_rows[c->op];
   enum kernel_space own = row->family->space ? row->family->space(c) : row->space;
   return own > row->space ? own : row->space;
@@ -61,7 +61,7 @@ int families_choices(const struct families *f, const struct family *family, cons
   } else {
     count = family->choices ? family->choices(k, a, b, out) : 0;
     for (int i = 0; i < count; i++)
-      if (f->space == SPACE_WIDE || space_of(&out[i]) <= f->space) {
+      if (f->space == SPACE_WIDE || sampler_space_of(&out[i]) <= f->space) {
         if (kept < i) out[kept] = out[i];
         kept++;
       }

@@ -118,7 +118,12 @@ bool known_application(const struct kernel *known, int node, const int *copies,
 
 static bool is_drawable(const struct sampler *s, const struct kernel *known) {
   uint64_t ends = UINT64_C(1) << PRIMITIVE_INPUT | UINT64_C(1) << PRIMITIVE_OUTPUT;
-  return !kernel_uses(known, SIZE_S) && !(kernel_kinds(known) & ~(s->drawable | ends));
+  if (kernel_uses(known, SIZE_S) || kernel_kinds(known) & ~(s->drawable | ends)) return false;
+  for (int i = 1; i < known->count - 1; i++) {
+    struct candidate c = {.op = known->nodes[i].op, .attrs = known->nodes[i].attrs};
+    if (sampler_space_of(&c) > s->options.space) return false;
+  }
+  return true;
 }
 
 void sampler_list_known(struct sampler *s) {

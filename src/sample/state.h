@@ -51,6 +51,8 @@ static const uint64_t any_kind = UINT64_MAX;
 extern const struct family *const often_families[OFTEN_TYPES];
 /* The kinds of a space's rows. */
 uint64_t sampler_kinds_of(enum kernel_space space);
+/* The narrowest space that has this application. */
+enum kernel_space sampler_space_of(const struct candidate *c);
 /* Keeps the families that have a drawable kind; returns their number. */
 int families_drop(const struct family **all, int count, uint64_t drawable);
 /* The applications of a type, of the kinds `of`, join the candidates. */

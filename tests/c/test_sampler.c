@@ -161,10 +161,11 @@ static void lists_the_families_of_a_space(void **state) {
 /* No draw of a space has an application of a wider one. */
 static void keeps_to_the_space(void **state) {
   static const char *const names[SPACES] = {"paper", "published", "wide"};
-  for (int space = 0; space < SPACES; space++) {
+  static const char *const draws[] = {"rules", "learned", "learned known=1 free=0"};
+  for (int row = 0; row < 3 * SPACES; row++) {
     char options[64];
-    int wider = 0, drawn = 0;
-    snprintf(options, sizeof options, "space=%s", names[space]);
+    int wider = 0, drawn = 0, space = row % SPACES;
+    snprintf(options, sizeof options, "space=%s draws=%s", names[space], draws[row / SPACES]);
     struct sampler *s = sampler_of("16,8,8;32,4,4", options, 1);
     for (uint64_t i = 0; i < 200; i++) {
       struct kernel *k;
@@ -172,10 +173,10 @@ static void keeps_to_the_space(void **state) {
       if (sampler_draw(&ctx, s, i, &k, &g) != CANVAS_OK) continue;
       drawn++;
       for (int n = 1; n < k->count - 1; n++) {
-        const struct row *row = node_row(&k->nodes[n]);
+        const struct row *of = node_row(&k->nodes[n]);
         struct candidate c = {.op = k->nodes[n].op, .attrs = k->nodes[n].attrs};
-        int own = row->family->space ? (int)row->family->space(&c) : 0;
-        wider += (int)row->space > space || own > space;
+        int own = of->family->space ? (int)of->family->space(&c) : 0;
+        wider += (int)of->space > space || own > space;
       }
       kernel_free(k);
     }
@@ -284,7 +285,8 @@ static void rejects(void **state) {
       {"64,8,8", "depth=3",
        "line 1, column 1: expected an option (draws=, space=, primitives=, require=, groups= or "
        "elements=; docs/kernel.md lists the others), found 'depth'"},
-      {"64,8,8", "draws=random", "line 1, column 7: expected 'rules', 'learned' or 'paper', found 'random'"},
+      {"64,8,8", "draws=random",
+       "line 1, column 7: expected 'rules', 'learned' or 'paper', found 'random'"},
       {"64,8,8", "free=0.2 draws=paper",
        "line 1, column 10: draws= stands before the options that change it"},
       {"64,8,8", "fc_on_fc=reject,draws=paper",

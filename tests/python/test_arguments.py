@@ -138,6 +138,7 @@ TABLE = {
             "depthwise": NO_TEXT + NEVER,
             "unequal": NO_TEXT + NEVER,
             "space": NO_TEXT,
+            "distribution": NO_TEXT,
             "draws": NO_WHOLE + NEVER,
             "epochs": NO_WHOLE + NEVER,
             "longer": NO_WHOLE + NEVER,
@@ -219,6 +220,7 @@ TABLE = {
             "draws": NO_TEXT,
             "norm": NO_TEXT,
             "space": NO_TEXT,
+            "learn": [0.5, 1, b"kernel", [1], Odd()],
             **{
                 name: [0.5, 1, Odd()]
                 for name in ("allowed_filter", "forbidden_filter", "necessary_filter")

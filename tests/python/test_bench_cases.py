@@ -242,6 +242,11 @@ SMALL = {  # arguments of its smallest run; FOLDER is an empty one
     "defaults": ["five points", "--samples", "2"],
     "demo": ["FOLDER/study"],
     "draws": ["--sizes", "--cpu", "-1", "--ranges", "3..8", "--out", "FOLDER"],
+    "spaces": [
+        *("--data", "synthetic", "--budget", "macs=0.5x", "--pairs", "wide:learned"),
+        *("--seeds", "1", "--draws", "1", "--time", "1m", "--teacher-epochs", "1"),
+        *("--teacher", "FOLDER/teacher.safetensors", "--out", "FOLDER"),
+    ],
     "fit": [
         "--data",
         "synthetic",

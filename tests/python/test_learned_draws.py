@@ -204,7 +204,7 @@ def with_a_sine(**given: Any) -> int:
     for index in range(60):
         try:
             pack = draw_pack(
-                "64,56,56", "macs=none,params=none", draws="learned,known=1,free=0", seed=1,
+                "64,56,56", budget="macs=none,params=none", draws="learned,known=1,free=0", seed=1,
                 index=index, **given,
             )  # fmt: skip
         except canvas.NoSolution:
