@@ -53,6 +53,7 @@ import torch
 
 from canvas import KernelPack, _core, _testing
 
+LEARNED = "space=wide draws=learned"
 TARGETS = Path(__file__).resolve().parents[1] / "examples/targets/resnet18.txt"
 CANVAS = Path(sys.executable).parent / "canvas"
 RANGES = ("3..8", "5..12", "5..25")
@@ -72,9 +73,14 @@ def seconds_of(command: list[str]) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def speed(primitives: str, count: int, targets: Path = TARGETS) -> dict[str, float]:
-    """Kernels per processor second; the start of the process is timed alone and taken off."""
-    command = [str(CANVAS), "sample", "--targets", str(targets), "--primitives", primitives]
+def speed(given: str, count: int, targets: Path = TARGETS) -> dict[str, float]:
+    """Kernels per processor second of draws with these options; the start of the process is timed
+    alone and taken off.
+    """
+    command = [str(CANVAS), "sample", "--targets", str(targets)]
+    for word in given.split():
+        name, value = word.split("=")
+        command += [f"--{name}", value]
     rates = []
     for seed in range(1, RUNS + 1):
         start = seconds_of([*command, "--seed", str(seed), "--count", "1"])
@@ -84,12 +90,12 @@ def speed(primitives: str, count: int, targets: Path = TARGETS) -> dict[str, flo
     return {"median": statistics.median(rates), "min": min(rates), "max": max(rates)}
 
 
-def solving(primitives: str, count: int, budget: str, targets: Path) -> float:
+def solving(given: str, count: int, budget: str, targets: Path) -> float:
     """Median microseconds of the processor to solve a draw for a budget, or to find that it does
     not fit.
     """
     text = targets.read_text()
-    drawn = (_core.draw(text, 1, index, f"primitives={primitives}") for index in range(count))
+    drawn = (_core.draw(text, 1, index, given) for index in range(count))
     times = []
     for kernel in drawn:
         if kernel:
@@ -99,14 +105,14 @@ def solving(primitives: str, count: int, budget: str, targets: Path) -> float:
     return 1e6 * statistics.median(times)
 
 
-def usage(primitives: str, count: int, budget: str) -> dict[str, float]:
+def usage(given: str, count: int, budget: str) -> dict[str, float]:
     """Of `count` draws: equal ones, those with a free variable, and the budget they use."""
     targets = TARGETS.read_text()
     dense = json.loads(_testing.baseline(targets))
     share = float(budget.split("macs=")[1].split("x")[0])
     hashes, used, everything, free, unsolved = set(), [], [], 0, 0
     for index in range(count):
-        drawn = _core.draw(targets, 1, index, f"primitives={primitives}")
+        drawn = _core.draw(targets, 1, index, given)
         if drawn is None or _core.hash(drawn[0]) in hashes:
             continue
         hashes.add(_core.hash(drawn[0]))
@@ -427,20 +433,20 @@ def show_speed(options: argparse.Namespace, recorder: harness.Recorder) -> None:
     few = min(options.count, 1000)
     print(f"canvas {_core.version()} on {platform.machine()}, {os.cpu_count()} cores, "
           f"budget {options.budget}", file=sys.stderr)  # fmt: skip
-    for primitives in RANGES:
-        rate = speed(primitives, options.count)
-        row = usage(primitives, few, options.budget)
+    for given in (*(f"primitives={primitives}" for primitives in RANGES), LEARNED):
+        rate = speed(given, options.count)
+        row = usage(given, few, options.budget)
         values = {name.replace("_", " "): (value, "") for name, value in row.items()}
         values["kernels"] = (rate["median"], "per s")
-        recorder.add("speed", f"{primitives} primitives", values)
+        recorder.add("speed", given, values)
         for parents in (1, 2):
             found = children(primitives, few, options.budget, parents)
             row |= {f"children_of_{parents}_{name}": value for name, value in found.items()}
         if options.json:
-            print(json.dumps({"primitives": primitives, "kernels_per_second": rate, **row}))
+            print(json.dumps({"options": given, "kernels_per_second": rate, **row}))
             continue
         spread = f"{rate['min']:,.0f} to {rate['max']:,.0f}"
-        print(f"{primitives} primitives: {rate['median']:,.0f} kernels/s ({spread})")
+        print(f"{given}: {rate['median']:,.0f} kernels/s ({spread})")
         for name, value in row.items():
             print(f"  {name.replace('_', ' '):32} {value:,.3f}")
 
@@ -448,10 +454,10 @@ def show_speed(options: argparse.Namespace, recorder: harness.Recorder) -> None:
 def show_targets(options: argparse.Namespace, recorder: harness.Recorder) -> None:
     for targets in sorted(TARGETS.parent.glob("*.txt")):
         count = options.count // 10 if "mobilenet" in targets.stem else options.count
-        for primitives in ("3..12", "5..25"):
-            rate = speed(primitives, count, targets)
-            solved = solving(primitives, min(count, 200), options.budget, targets)
-            case = f"{options.label} {targets.stem}, {primitives} primitives".strip()
+        for given in ("primitives=3..12", "primitives=5..25", LEARNED):
+            rate = speed(given, count // 10 if "wide" in given else count, targets)
+            solved = solving(given, min(count, 200), options.budget, targets)
+            case = f"{options.label} {targets.stem}, {given}".strip()
             values = {"kernels": (rate["median"], "per s"), "solving": (solved, "us")}
             recorder.add("targets", case, values, {"kernels": (rate["max"] - rate["min"]) / 2})
             row = {"case": case, "kernels_per_second": rate, "solving_us": solved}
