@@ -145,9 +145,9 @@ def fits(targets: str, kernel: tuple[str, int], budget: str) -> bool:
     return True
 
 
-def children(primitives: str, count: int, budget: str, parents: int) -> dict[str, float]:
+def children(options: str, count: int, budget: str, parents: int) -> dict[str, float]:
     """Of about `count` children with one or two parents that fit the budget."""
-    targets, options = TARGETS.read_text(), f"primitives={primitives}"
+    targets = TARGETS.read_text()
     drawn = (_core.draw(targets, 1, index, options) for index in range(120))
     old = [kernel for kernel in drawn if kernel and fits(targets, kernel, budget)]
     pairs = list(itertools.pairwise(old))
@@ -440,7 +440,7 @@ def show_speed(options: argparse.Namespace, recorder: harness.Recorder) -> None:
         values["kernels"] = (rate["median"], "per s")
         recorder.add("speed", given, values)
         for parents in (1, 2):
-            found = children(primitives, few, options.budget, parents)
+            found = children(given, few, options.budget, parents)
             row |= {f"children_of_{parents}_{name}": value for name, value in found.items()}
         if options.json:
             print(json.dumps({"options": given, "kernels_per_second": rate, **row}))
