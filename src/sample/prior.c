@@ -207,8 +207,11 @@ canvas_status prior_add_known(canvas_context *ctx, struct prior *l, const char *
   for (int i = 0; i < KNOWN_KERNELS; i++) {
     struct lexer lx;
     if (is_named(known_kernels[i], without, (int)strlen(without))) continue;
+    struct kernel *k; /* they are simple */
     TRY(lexer_open(&lx, ctx, known_kernels[i], strlen(known_kernels[i])));
-    TRY(prior_add_text(&lx, l));
+    TRY(kernel_parse_body(&lx, &k));
+    prior_add(l, k);
+    kernel_free(k);
   }
   return CANVAS_OK;
 }

@@ -13,7 +13,7 @@
 #include "kernel/kernel.h"
 
 enum { KNOWN_KERNELS = 28, PRIOR_KERNELS_MAX = 1024 };
-extern const char *const known_kernels[KNOWN_KERNELS]; /* texts without `canvas 1` */
+extern const char *const known_kernels[KNOWN_KERNELS]; /* simple ones, without `canvas 1` */
 
 struct prior;
 struct prior *prior_new(void); /* knows nothing */

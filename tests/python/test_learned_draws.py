@@ -50,8 +50,8 @@ def known_text() -> str:
     head, _, _ = SOURCE.read_text().partition("{")
     rows = []
     for name in sorted(EXAMPLES):
-        lines = (re.sub(r"\s*:.*", "", line) for line in EXAMPLES[name].splitlines())
-        kept = [line for line in lines if line and not line.startswith("#")]
+        simple = _testing.simplify(EXAMPLES[name])
+        kept = [re.sub(r"\s*:.*", "", line) for line in simple.splitlines() if line]
         assert kept.pop(0) == "canvas 1"
         rows.append("\n".join(f'    "{line}\\n"' for line in kept) + ",\n")
     return head + "{\n" + "".join(rows) + "};\n"
