@@ -94,7 +94,7 @@ static bool write_options(struct arguments *a, char *out, size_t size) {
     return report_error("--primitives takes a range such as 5..12, not '%.60s'", primitives), false;
   if (space && strcmp(space, "paper") && strcmp(space, "published") && strcmp(space, "wide"))
     return report_error("--space takes paper, published or wide, not '%.60s'", space), false;
-  if (strlen(draws) > DRAWS_LENGTH)
+  if (strlen(draws) > DRAWS_LENGTH || strchr(draws, '\n'))
     return report_error(
                "--draws takes rules, learned or paper, with changes such as rules,free=0.2, not "
                "'%.60s...'",
@@ -111,16 +111,15 @@ static bool write_options(struct arguments *a, char *out, size_t size) {
   return true;
 }
 
-static bool new_sampler(struct arguments *a, struct stream *s, const char *options, int64_t seed,
-                        const char *learned) {
-  int line = 0, column = 0;
-  size_t length = strlen(options);
+static bool new_sampler(struct arguments *a, struct stream *s, const char *options, size_t length,
+                        int64_t seed, const char *learned) {
+  int line = 0, end = 0;
   canvas_status status =
       canvas_sampler_new(a->ctx, s->targets, options, length, (uint64_t)seed, &s->sampler);
   const char *why = canvas_context_message(a->ctx);
   if (status == CANVAS_OK) return true;
-  if (sscanf(why, "line %d, column %d", &line, &column) == 2 && line > LINES)
-    report_error("%s: line %d, column %d: %s", learned, line - LINES, column, without_column(why));
+  if (sscanf(why, "line %d%n", &line, &end) == 1 && line > LINES)
+    report_error("%s: line %d%s", learned, line - LINES, why + end);
   else
     report_error("%s: %s", blamed(why), without_column(why));
   return false;
@@ -132,7 +131,7 @@ static bool open_sampler(struct arguments *a, struct stream *s, int64_t seed) {
   const char *file = option_text(a, "--learn", NULL);
   struct text kernels;
   if (!write_options(a, options, sizeof options)) return false;
-  if (!file) return new_sampler(a, s, options, seed, "");
+  if (!file) return new_sampler(a, s, options, strlen(options), seed, "");
   if (!text_read(file, &kernels)) return false;
   size_t size = strlen(options) + kernels.length + 10;
   char *all = malloc(size);
@@ -140,8 +139,7 @@ static bool open_sampler(struct arguments *a, struct stream *s, int64_t seed) {
   if (made) {
     int length = snprintf(all, size, "%s\nlearn=\n", options);
     memcpy(all + length, kernels.bytes, kernels.length);
-    all[(size_t)length + kernels.length] = 0;
-    made = new_sampler(a, s, all, seed, kernels.name);
+    made = new_sampler(a, s, all, (size_t)length + kernels.length, seed, kernels.name);
   } else {
     report_error("out of memory for the kernels of --learn");
   }

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from . import _testing
 from .errors import CanvasError
 from .options import (
     BY_NAME,
@@ -178,6 +179,11 @@ def draws_of(options: Mapping[str, Any]) -> str:
 def read_fit_options(given: Mapping[str, Any]) -> dict[str, Any]:
     """All options of a fit with their values, as `read_options` has those of a search."""
     values = read_rows(given, FIT_OPTIONS, "a fit")
+    try:
+        _testing.draw_is_free(1, 0, draws_of(values))
+    except CanvasError as error:
+        why = str(error).partition(": ")[2] or str(error)
+        raise CanvasError(f"--distribution {values['distribution']}: {why}") from None
     limits = [name for text in values["budget"] for name in read_budget(text)]
     if values["latency"] == "none" and "latency" in limits:
         raise CanvasError("--latency none times nothing, and a budget of latency needs times")

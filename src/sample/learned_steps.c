@@ -70,6 +70,7 @@ int sampler_learned_applications(struct sampler *s, const struct partial *g, str
   for (int i = 0; i < f->plain_count; i++) sampler_gather(s, g, f->plain[i], after, of);
   for (int i = 0; i < f->weighted_count && left.weighted; i++)
     sampler_gather(s, g, f->weighted[i], after, of);
+  s->looked += s->candidates.count;
   weigh(s, g);
   *all = s->candidates.data;
   *weights = s->weights.data;
@@ -107,13 +108,21 @@ int known_next(const struct kernel *known, const int *copies, int out[KERNEL_NOD
   return count;
 }
 
-bool known_application(const struct kernel *known, int node, const int *copies,
-                       struct neighbours images, struct candidate *out) {
+/* Windows are those that the space has at such layers (sampler_offers). */
+static bool is_its_window(enum kernel_space space, const struct attrs *a,
+                          struct neighbours images) {
+  bool is_target_window = !(a->over & ROLES_SPATIAL & ~images.windows);
+  if (!a->amount) return is_target_window;
+  return space > SPACE_PAPER || (!is_target_window && !(a->over & ~images.pixels));
+}
+
+bool known_application(const struct sampler *s, const struct kernel *known, int node,
+                       const int *copies, struct neighbours images, struct candidate *out) {
   const struct node *n = &known->nodes[node];
   *out = (struct candidate){.op = n->op, .in = {-1, -1}, .attrs = n->attrs, .x = -1};
   for (int j = 0; j < node_row(n)->arity; j++) out->in[j] = copies[n->in[j]];
-  bool is_target_window = n->op == PRIMITIVE_UNFOLD && !n->attrs.amount;
-  return !is_target_window || !(n->attrs.over & ROLES_SPATIAL & ~images.windows);
+  if (!sampler_kept(s->o, out)) return false;
+  return n->op != PRIMITIVE_UNFOLD || is_its_window(s->options.space, &n->attrs, images);
 }
 
 static bool is_drawable(const struct sampler *s, const struct kernel *known) {
@@ -149,7 +158,7 @@ static bool begin(struct sampler *s, struct partial *g, const struct kernel *kno
     int count = known_next(known, copies, next);
     int node = next[random_below(r, (uint32_t)count)];
     struct remaining left = sampler_left(s, n - i, n);
-    if (!known_application(known, node, copies, g->images, &c) ||
+    if (!known_application(s, known, node, copies, g->images, &c) ||
         !partial_try(g, &c, sampler_left_after(left, &c)))
       return false;
     copies[node] = s->scratch->count - 1;

@@ -73,6 +73,7 @@ struct prior {
   struct {
     VEC(struct kernel *);
   } kernels;
+  int known;          /* of these, of known_kernels */
   struct counts sums; /* scratch: of weights of applications that share a kind */
 };
 
@@ -174,7 +175,7 @@ void prior_add(struct prior *l, const struct kernel *k) {
 
 static canvas_status add_one(struct lexer *lx, struct prior *l) {
   struct kernel *k;
-  if (l->kernels.count == PRIOR_KERNELS_MAX)
+  if (l->kernels.count == PRIOR_KERNELS_MAX + l->known)
     return lexer_fail(lx, &lx->token, "there are more than %d kernels to learn from",
                       PRIOR_KERNELS_MAX);
   TRY(lexer_is(lx, "canvas") ? kernel_parse(lx, &k) : kernel_parse_body(lx, &k));
@@ -212,6 +213,7 @@ canvas_status prior_add_known(canvas_context *ctx, struct prior *l, const char *
     TRY(kernel_parse_body(&lx, &k));
     prior_add(l, k);
     kernel_free(k);
+    l->known++;
   }
   return CANVAS_OK;
 }

@@ -448,7 +448,7 @@ static double begun_from(struct walk *w, struct beginning *b, int more, int n) {
     struct remaining after;
     struct candidate c;
     struct hits hits = {0};
-    if (!known_application(b->known, next[i], b->copies, w->g.images, &c)) continue;
+    if (!known_application(w->s, b->known, next[i], b->copies, w->g.images, &c)) continue;
     after = sampler_left_after(sampler_left(w->s, n - step, n), &c);
     save(w, &w->saved[step]);
     look(w, &c, after, ALWAYS, step, &hits);

@@ -1,5 +1,5 @@
-/* The probability that a try of a draw ends with a given kernel, simplified: exact, not measured. Tries
- * that end with a longer kernel that becomes this one when it is simplified are not counted.
+/* The probability that a try of a draw ends with a given kernel, simplified: computed, not measured.
+ * Tries that end with another kernel that becomes this one when it is simplified are not counted.
  *
  * All orders are followed in which the nodes of the kernel can be added; at each step all legal
  * applications are counted. What a draw does by trying types and applications in a random order until

@@ -26,6 +26,8 @@
 #include "sample/free_sizes.h"
 #include "sample/state.h"
 
+/* Large kernels get fewer tries: a second or two of learned steps. */
+#define LOOKED_MOST (INT64_C(1) << 21)
 enum { TRIES = SAMPLER_TRIES, REACH_LEAST = 2, FREE_LEAST = 2 };
 
 /* -- what the options leave -- */
@@ -634,11 +636,13 @@ canvas_status sampler_draw(canvas_context *ctx, struct sampler *s, uint64_t inde
   s->o = opens_free(&s->options, s->seed, index, &r) ? &s->unruled : &s->options;
   struct rules rules = rules_of_draw(s->o, &r);
   bool matmul = sampler_matmul(s, &r), begun = draw_begun(s, &r);
-  for (int try = 0; try < TRIES; try++) {
+  int try = 0;
+  s->looked = 0;
+  for (; try < TRIES && s->looked < LOOKED_MOST; try++) {
     if (!one_try(s, &rules, begun, matmul, &r, g)) continue;
     *out = sampler_finished(s->scratch, index);
     return CANVAS_OK;
   }
   return fail(ctx, CANVAS_NONE, "draw %llu found no legal kernel in %d tries",
-              (unsigned long long)index, TRIES);
+              (unsigned long long)index, try);
 }

@@ -15,6 +15,7 @@ struct sampler {
   struct sample_options options;
   const struct sample_options *o; /* of the draw under way: `options`, or `unruled` */
   struct sample_options unruled;
+  int64_t looked;        /* applications that learned steps of this draw looked at */
   int least;             /* primitives of the kernel of the try under way */
   uint64_t drawable;     /* that options and space leave */
   struct targets layers; /* what rules judge: those that differ in more than names */

@@ -38,14 +38,14 @@ struct remaining sampler_left(const struct sampler *s, int steps, int n);
 struct remaining sampler_left_after(struct remaining left, const struct candidate *c);
 /* How a draw begins as a known kernel (learned_steps.c). The kernels it may begin as; the nodes of one
  * that may come next, where copies[i] is the copy of node i, -1: none yet; a node as an application,
- * false where its k=K is no window; how many primitives such a draw has: begun ones and up to
+ * false where its window or its share of 0 is not drawn; how many primitives such a draw has: begun ones and up to
  * BEGUN_MORE - 1 others, and at least and at most so many. */
 enum { BEGUN_MORE = 4 };
 int sampler_known(const struct sampler *s);
 const struct kernel *sampler_known_kernel(const struct sampler *s, int i);
 int known_next(const struct kernel *known, const int *copies, int out[KERNEL_NODES_MAX]);
-bool known_application(const struct kernel *known, int node, const int *copies,
-                       struct neighbours images, struct candidate *out);
+bool known_application(const struct sampler *s, const struct kernel *known, int node,
+                       const int *copies, struct neighbours images, struct candidate *out);
 void known_range(const struct sample_options *o, int *least, int *most);
 /* How often an application is kept, in thousandths; the weight of a type. */
 int sampler_kept(const struct sample_options *o, const struct candidate *c);

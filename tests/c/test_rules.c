@@ -344,8 +344,8 @@ static void bytes_are_bounded_from_below(void **state) {
       /* layers of ResNet-18, of VGG-16 and of MobileNet-V2 */
       "a 64 64 56 56 3 1 1\nb 64 128 56 56 3 2 1\nc 64 128 56 56 1 2 1\nd 512 512 7 7 3 1 1\n",
       "a 64 64 224 224 3 1 1\nb 64 128 112 112 3 1 1\nc 512 512 14 14 3 1 1\n",
-      "a 32 16 112 112 1 1 1\nb 16 96 112 112 1 1 1\nc 96 24 56 56 1 1 1\n"
-      "d 24 144 56 56 1 1 1\ne 960 320 7 7 1 1 1\nf 320 1280 7 7 1 1 1\n"};
+      ("a 32 16 112 112 1 1 1\nb 16 96 112 112 1 1 1\nc 96 24 56 56 1 1 1\n"
+       "d 24 144 56 56 1 1 1\ne 960 320 7 7 1 1 1\nf 320 1280 7 7 1 1 1\n")};
   CHECK_ROWS (rows, row) {
     struct targets t = targets_of(*row);
     struct sample_options o = options_of("draws=rules bytes=any space=published");

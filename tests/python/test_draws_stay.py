@@ -33,7 +33,7 @@ mobilenet_v2 primitives=5..25               12  02f19010a3fe325d
 mobilenet_v2 primitives=3..12 draws=paper   12  e4dd41315ce049bc
 mobilenet_v2 primitives=3..8 require=none   12  c09a4dbbdd67db85
 resnet18     space=wide                     20 59e2ee3c57c7ff37
-resnet18     draws=learned                  30 e4e8fcca9a8ad1cd
+resnet18     draws=learned                  30 bac8ae221fe3d40f
 resnet18     draws=learned space=wide       20 eecfbcf756ca4ed0
 vgg16        draws=learned space=published  20 168162c4ad4e866f
 mobilenet_v2 draws=learned space=wide       6 ced59f349a9fc035

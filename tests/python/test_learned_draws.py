@@ -7,6 +7,7 @@ import json
 import math
 import os
 import re
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -173,6 +174,33 @@ def test_needed_primitives_are_there(options: str) -> None:
             assert any(f"= {word} " in drawn[0] for word in wanted)
 
 
+def test_beginnings_keep_to_shares_of_0_and_to_windows_of_the_space() -> None:
+    for index in range(150):
+        wide = _core.draw(RESNET18, 1, index, "space=wide draws=learned,known=1,image_fold=0")
+        folded = re.findall(r"= fold \w+ \w+ over=(\S+)", wide[0]) if wide else []
+        assert not {"H", "W"} & set(",".join(folded).split(","))
+        paper = _core.draw(RESNET18, 1, index, "draws=learned,known=1")
+        assert paper is None or "unfold" not in re.sub(r"unfold .* k=K", "", paper[0])
+
+
+def test_a_draw_of_many_primitives_ends() -> None:
+    begun = time.process_time()
+    for index in range(2):
+        _core.draw(RESNET18, 1, index, "space=wide draws=learned primitives=40..60")
+    assert time.process_time() - begun < 60
+
+
+def test_nothing_to_learn_from_is_nothing() -> None:
+    assert with_a_sine(learn=[]) == with_a_sine()
+
+
+def test_a_fit_refuses_options_of_draws_before_it_begins() -> None:
+    with pytest.raises(
+        canvas.CanvasError, match="--distribution learned,known=2: number 2 is not"
+    ):
+        canvas.fit(torch.nn.Identity(), "digits", distribution="learned,known=2")
+
+
 def test_primitives_hold_for_beginnings_too() -> None:
     for index in range(200):
         drawn = _core.draw(
@@ -228,10 +256,14 @@ def test_kernels_of_ones_own_are_learned_from(tmp_path: Path) -> None:
     [
         (3, "learned", "learn takes files, packs and texts of kernels, not 3"),
         ("/nowhere", "learned", "learn: '/nowhere' cannot be read: No such file"),
+        ("", "learned", "learn takes files, packs and texts of kernels, not ''"),
+        (OWN.encode(), "learned", "learn takes files, packs and texts of kernels, not a bytes"),
+        ("a\0b", "learned", "learn: 'a\\x00b' is no text of kernels"),
+        ("kernel 5\n", "learned", "learn: a text: line 1, column 8: expected the kernel's name"),
         (OWN[:-6], "learned", "learn: a text: line 8, column 1: expected a node"),
         (OWN.replace("sin", "sine"), "learned", "line 6, column 5: unknown primitive 'sine'"),
         (OWN, "rules", "learn= has no effect on these draws: give draws=learned"),
-        ([OWN] * 1200, "learned", "more than 1024 kernels to learn from"),
+        ([OWN] * 1025, "learned", "learn: all together: line 9217, column 1: there are more than"),
     ],
 )
 def test_what_cannot_be_learned_from(learn: Any, draws: str, message: str) -> None:
