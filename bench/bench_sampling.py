@@ -253,7 +253,7 @@ def show_examples(options: argparse.Namespace, recorder: harness.Recorder) -> No
     wide = "space=wide draws="
     uniform, learned = (Setting.measured(wide + d, options.tries) for d in ("rules", "learned"))
     for name, kernel in examples():
-        narrow = kernel.replace(" k=3", " k=K")
+        narrow = re.sub(r"(over=[HW,]+) k=3", r"\1 k=K", kernel)
         apart = Setting(f"{wide}learned without={name}", learned.successes)
         found, why = learned.of(kernel)
         row: dict[str, float | str] = {

@@ -5,12 +5,12 @@
                        [--teacher FILE] [--out DIR] [--json] [--record]
 
 Every pair has one fit per seed, all with the same time limit; seeds take turns, so that a machine
-that gets slower is slower for all. Each fit has a folder of DIR, where the same command goes on. A
-row of `spaces` is a pair: how many kernels were screened, the processor seconds that this took,
-how many of them were good (an error below the limit of the menu) in 1,000 of these seconds, and
-the least error. A row of `fits` is a pair and a budget: test accuracy of the mix of searched and
-known operators, of known operators alone, and the difference in the same fit. Means over seeds,
-with standard deviations.
+that gets slower is slower for all. Each fit has a folder of DIR, and beside it a file with what
+it came to, from where the same command goes on. A row of `spaces` is a pair: how many kernels
+were screened, the processor seconds that this took, how many of them were good (an error below
+the limit of the menu) in 1,000 of these seconds, and the least error. A row of `fits` is a pair
+and a budget: test accuracy of the mix of searched and known operators, of known operators alone,
+and the difference in the same fit. Means over seeds, with standard deviations.
 """
 
 from __future__ import annotations
@@ -106,29 +106,30 @@ def main() -> None:
     teacher = trained(data, *network, file)
     budgets = given.budget or ["latency=0.6x", "macs=0.3x"]
     folder = Path(given.out or harness.ROOT / "build" / "bench-spaces")
-    fits: dict[str, list[Fit]] = {pair: [] for pair in given.pairs.split(",")}
-    screened: dict[str, list[dict[str, float]]] = {pair: [] for pair in fits}
+    rows: dict[str, list[dict[str, dict[str, float]]]] = {p: [] for p in given.pairs.split(",")}
     for seed in map(int, given.seeds.split(",")):
-        for pair, done in fits.items():
+        for pair, done in rows.items():
             space, distribution = pair.split(":")
             out = folder / f"{space}-{distribution}-{seed}"
-            done.append(
-                canvas.fit(
+            kept = out.with_suffix(".json")
+            if not kept.exists():
+                found = canvas.fit(
                     teacher, data, budget=budgets, draws=given.draws, space=space,
                     distribution=distribution, time_limit=given.time, seed=seed, out=out,
                     workers=given.workers, say=lambda text: None,
-                )
-            )  # fmt: skip
-            screened[pair].append(screening(out))
-            print(f"{pair}, seed {seed}: {screened[pair][-1]}", flush=True)
+                )  # fmt: skip
+                row = {"": screening(out), **{b: points(found, b) for b in budgets}}
+                kept.write_text(json.dumps(row))
+            done.append(json.loads(kept.read_text()))
+            print(f"{pair}, seed {seed}: {done[-1]}", flush=True)
     task = bench_teacher.short_name(data)
-    for pair, rows in screened.items():
+    for pair, done in rows.items():
         units = {"screened": "", "seconds": "s", "good": "", "least": ""}
-        show(recorder, "spaces", f"{task} {pair}", rows, units, given.json)
+        show(recorder, "spaces", f"{task} {pair}", [row[""] for row in done], units, given.json)
     for budget in budgets:
-        for pair, done in fits.items():
-            tests = [points(found, budget) for found in done]
+        for pair, done in rows.items():
             units = {MIX: "%", CONTROLS: "%", "difference": "points"}
+            tests = [row[budget] for row in done]
             show(recorder, "fits", f"{task} {budget} {pair}", tests, units, given.json)
 
 
