@@ -111,6 +111,8 @@ struct walk {
   const struct kernel *goal;
   struct partial g;
   int64_t groups;
+  int64_t judged; /* the G for which is_passed holds; 0: none */
+  bool is_passed;
   int goal_of[KERNEL_NODES_MAX]; /* of each node that is there */
   int node_of[KERNEL_NODES_MAX]; /* of each node of the goal; -1: not there yet */
   uint64_t seen;                 /* nodes of the goal that were there in any state */
@@ -281,15 +283,22 @@ static double by_types(struct walk *w, const struct family *const *of, int numbe
   return sum;
 }
 
+/* Whether the goal, finished, passes with this G: however it was drawn. */
+static bool passes(struct walk *w) {
+  if (w->judged != w->groups) w->is_passed = sampler_passes(w->s, &w->g.rules, w->groups);
+  w->judged = w->groups;
+  return w->is_passed;
+}
+
 /* Of a finished kernel; only the one that was meant counts. */
 static double at_end(struct walk *w) {
   struct saved *last = &w->saved[w->g.k->count - 1];
   int count = w->g.k->count;
   save(w, last);
-  bool is = sampler_finish(w->s, &w->g, w->groups);
+  bool is = partial_finish(&w->g);
   if (is) {
     w->goal_of[count] = w->goal->count - 1;
-    is = equals(w->g.k, w->goal, w->goal_of);
+    is = equals(w->g.k, w->goal, w->goal_of) && passes(w);
   }
   restore(w, last, count, true);
   return is;
@@ -521,6 +530,15 @@ static const char *always_broken(const struct walk *w, int n) {
   return name;
 }
 
+/* Whether all weights can matter with some G. */
+static bool may_matter(const struct walk *w) {
+  const int64_t *group;
+  int groups = sampler_all_groups(w->s, &group);
+  bool may = false;
+  for (int i = 0; i < groups && !may; i++) may = sampler_all_matter(w->s, w->goal, group[i]);
+  return may;
+}
+
 static void explain(const struct walk *w, int n, int weighted, struct buf *out) {
   const struct sample_options *o = w->kind->options;
   const struct kernel *k = w->goal;
@@ -538,7 +556,9 @@ static void explain(const struct walk *w, int n, int weighted, struct buf *out) 
     buf_printf(out, "rule %s", why);
   } else {
     while (i < k->count - 1 && w->seen >> i & 1) i++;
-    if (i == k->count - 1)
+    if (i == k->count - 1 && !may_matter(w))
+      buf_puts(out, "some weight has no effect on the smallest images");
+    else if (i == k->count - 1)
       buf_puts(out, "the last step or the output gives another kernel");
     else
       buf_printf(out, "not drawn: %s = ", k->nodes[i].name), node_print(k, i, out);

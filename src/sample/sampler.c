@@ -543,8 +543,8 @@ static bool as_simplified(struct sampler *s, const struct rules *rules, const st
   return kernel_primitives(simple) >= s->least && sampler_may_draw(s, rules, simple, g);
 }
 
-bool sampler_finish(struct sampler *s, struct partial *partial, int64_t g) {
-  return partial_finish(partial) && kernel_is_simple(s->scratch) && as_drawn(s, &partial->rules, g);
+bool sampler_passes(struct sampler *s, const struct rules *rules, int64_t g) {
+  return kernel_is_simple(s->scratch) && as_drawn(s, rules, g);
 }
 
 bool sampler_matmul(const struct sampler *s, struct random *r) {

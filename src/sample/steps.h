@@ -50,7 +50,7 @@ void known_range(const struct sample_options *o, int *least, int *most);
 /* How often an application is kept, in thousandths; the weight of a type. */
 int sampler_kept(const struct sample_options *o, const struct candidate *c);
 int sampler_type_weight(const struct sample_options *o, const struct family *f);
-/* What follows the last step of a try. */
-bool sampler_finish(struct sampler *s, struct partial *partial, int64_t g);
+/* What follows partial_finish in a try: whether the finished kernel is simple and keeps the rules. */
+bool sampler_passes(struct sampler *s, const struct rules *rules, int64_t g);
 
 #endif
