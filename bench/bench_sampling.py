@@ -247,7 +247,7 @@ def show_row(options: argparse.Namespace, recorder: harness.Recorder, table: str
 def show_examples(options: argparse.Namespace, recorder: harness.Recorder) -> None:
     """Of every example kernel: in the paper's space, with windows of K, and in the widest, as it
     is, also where it is not one of the known kernels. That so many tries succeed is taken from the
-    draws that know it.
+    draws that know it. Kernels that no draw is are printed with the reason, not recorded.
     """
     rules, paper = (Setting.measured(f"draws={d}", options.tries) for d in ("rules", "paper"))
     wide = "space=wide draws="
@@ -264,7 +264,9 @@ def show_examples(options: argparse.Namespace, recorder: harness.Recorder) -> No
             "wide, learned from the others": apart.of(kernel)[0],
             "why not": "" if found else reason(why),
         }
-        show_row(options, recorder, "probability", name, row)
+        any_draw = any(isinstance(value, float) and value for value in row.values())
+        nowhere = harness.Recorder("sampling", False)
+        show_row(options, recorder if any_draw else nowhere, "probability", name, row)
 
 
 def reason(why: list[str]) -> str:
@@ -458,7 +460,8 @@ def show_targets(options: argparse.Namespace, recorder: harness.Recorder) -> Non
         for given in ("primitives=3..12", "primitives=5..25", LEARNED):
             rate = speed(given, count // 10 if "wide" in given else count, targets)
             solved = solving(given, min(count, 200), options.budget, targets)
-            case = f"{options.label} {targets.stem}, {given}".strip()
+            drawn = "wide, learned" if given == LEARNED else f"{given[11:]} primitives"
+            case = f"{options.label} {targets.stem}, {drawn}".strip()
             values = {"kernels": (rate["median"], "per s"), "solving": (solved, "us")}
             recorder.add("targets", case, values, {"kernels": (rate["max"] - rate["min"]) / 2})
             row = {"case": case, "kernels_per_second": rate, "solving_us": solved}
