@@ -10,7 +10,8 @@
 
 #include "command.h"
 
-enum { TRIES_EACH = 100, TRIES_LEAST = 1000, DRAWS_LENGTH = 1000, LINES = 3 };
+enum { TRIES_EACH = 100, TRIES_LEAST = 1000, DRAWS_LENGTH = 1000 };
+enum { LINES = 3 }; /* of the options, before the kernels of --learn */
 
 /* The hashes that were printed: open addressing, at most half full. */
 struct printed {

@@ -43,9 +43,13 @@ struct operation {
 
 struct gradients {
   const struct program *p;
-  struct number *numbers; /* of all tensors, then of operations and constants */
+  struct number *numbers; /* of all tensors, then constants and temporaries */
   int *first;             /* by tensor: where its elements stand among them */
   int count, capacity;    /* of numbers */
+  struct {
+    VEC(int);
+  } temporaries; /* places of numbers that one term of a sum needs */
+  int used;      /* of these, by the term under way */
   struct {
     VEC(struct operation);
   } trace;
@@ -216,6 +220,11 @@ static int new_place(struct gradients *g, struct number n) {
   return g->count++;
 }
 
+static int new_temporary(struct gradients *g) {
+  if (g->used == g->temporaries.count) VEC_PUSH(&g->temporaries, new_place(g, constant(0)));
+  return g->temporaries.data[g->used++];
+}
+
 static int add_operation(struct gradients *g, int op, int a, int b, int out) {
   struct operation o = {op, a, b, out};
   VEC_PUSH(&g->trace, o);
@@ -233,7 +242,7 @@ static int trace_of(struct gradients *g, int expr) {
     default: break;
   }
   int a = trace_of(g, n->arg[0]), b = n->arg[1] < 0 ? -1 : trace_of(g, n->arg[1]);
-  return add_operation(g, (int)n->op, a, b, new_place(g, constant(0)));
+  return add_operation(g, (int)n->op, a, b, new_temporary(g));
 }
 
 static struct number operate(struct gradients *g, const struct operation *o) {
@@ -272,8 +281,10 @@ static enum px_op reducer_op(enum program_reducer reducer) {
 static void trace_element(struct gradients *g, const struct program_tensor *t, int out) {
   int end = t->rank + t->reductions, points = 1;
   for (int i = t->rank; i < end; i++) g->at[i] = 0;
+  g->used = 0;
   add_operation(g, COPY, trace_of(g, t->body), -1, out);
   while (next(t, t->rank, end, g->at)) {
+    g->used = 0;
     add_operation(g, (int)reducer_op(t->reducer), out, trace_of(g, t->body), out);
     points++;
   }
@@ -390,6 +401,7 @@ void gradients_free(struct gradients *g) {
   mem_free(g->numbers);
   mem_free(g->first);
   mem_free(g->trace.data);
+  mem_free(g->temporaries.data);
   mem_free(g->image);
   mem_free(g->back);
   mem_free(g->tape.data);

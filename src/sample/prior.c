@@ -121,74 +121,74 @@ static enum status status_of(const struct kernel *k, const int *consumers, int n
 /* -- counting -- */
 
 struct prior *prior_new(void) {
-  struct prior *l = mem_alloc(sizeof *l);
-  counts_widen(&l->sums);
-  return l;
+  struct prior *p = mem_alloc(sizeof *p);
+  counts_widen(&p->sums);
+  return p;
 }
 
-void prior_free(struct prior *l) {
-  if (!l) return;
-  for (int i = 0; i < l->kernels.count; i++) kernel_free(l->kernels.data[i]);
-  mem_free(l->kernels.data);
-  mem_free(l->events.at);
-  mem_free(l->totals.at);
-  mem_free(l->sums.at);
-  mem_free(l);
+void prior_free(struct prior *p) {
+  if (!p) return;
+  for (int i = 0; i < p->kernels.count; i++) kernel_free(p->kernels.data[i]);
+  mem_free(p->kernels.data);
+  mem_free(p->events.at);
+  mem_free(p->totals.at);
+  mem_free(p->sums.at);
+  mem_free(p);
 }
 
-static void count_event(struct prior *l, const struct kernel *k, const struct node *n, int first,
+static void count_event(struct prior *p, const struct kernel *k, const struct node *n, int first,
                         double times) {
   uint64_t context[CONTEXTS], kind = kind_key(n->op, &n->attrs);
   int second = n->in[0] == first ? n->in[1] : n->in[0];
   contexts(k, first, context);
   for (int i = 0; i < CONTEXTS; i++) {
-    *counts_at(&l->events, mixed(context[i], i == WIDEST ? (uint64_t)n->op : kind)) += times;
-    *counts_at(&l->totals, context[i]) += times;
+    *counts_at(&p->events, mixed(context[i], i == WIDEST ? (uint64_t)n->op : kind)) += times;
+    *counts_at(&p->totals, context[i]) += times;
   }
   if (second < 0) return;
-  *counts_at(&l->events, pair_key(n->op, k->nodes[second].op)) += times;
-  *counts_at(&l->totals, pairs_key(n->op)) += times;
+  *counts_at(&p->events, pair_key(n->op, k->nodes[second].op)) += times;
+  *counts_at(&p->totals, pairs_key(n->op)) += times;
 }
 
-static void count_reads(struct prior *l, const struct kernel *k, const int *consumers,
+static void count_reads(struct prior *p, const struct kernel *k, const int *consumers,
                         const struct node *n) {
-  for (int t = 0; t < k->count; t++) l->there[status_of(k, consumers, t)]++;
+  for (int t = 0; t < k->count; t++) p->there[status_of(k, consumers, t)]++;
   for (int j = 0; j < node_row(n)->arity; j++)
-    if (!j || n->in[1] != n->in[0]) l->read[status_of(k, consumers, n->in[j])]++;
+    if (!j || n->in[1] != n->in[0]) p->read[status_of(k, consumers, n->in[j])]++;
 }
 
-void prior_add(struct prior *l, const struct kernel *k) {
+void prior_add(struct prior *p, const struct kernel *k) {
   int consumers[KERNEL_NODES_MAX] = {0};
   struct kernel *so_far = kernel_copy(k);
   for (int i = 1; i < k->count - 1; i++) {
     const struct node *n = &k->nodes[i];
     bool either = node_row(n)->facts & FACT_COMMUTES && n->in[0] != n->in[1];
     so_far->count = i;
-    count_reads(l, so_far, consumers, n);
-    count_event(l, so_far, n, n->in[0], either ? 0.5 : 1);
-    if (either) count_event(l, so_far, n, n->in[1], 0.5);
+    count_reads(p, so_far, consumers, n);
+    count_event(p, so_far, n, n->in[0], either ? 0.5 : 1);
+    if (either) count_event(p, so_far, n, n->in[1], 0.5);
     for (int j = 0; j < node_row(n)->arity; j++) consumers[n->in[j]]++;
   }
   so_far->count = k->count;
-  VEC_PUSH(&l->kernels, so_far);
+  VEC_PUSH(&p->kernels, so_far);
 }
 
-static canvas_status add_one(struct lexer *lx, struct prior *l) {
+static canvas_status add_one(struct lexer *lx, struct prior *p) {
   struct kernel *k;
-  if (l->kernels.count == PRIOR_KERNELS_MAX + l->known)
+  if (p->kernels.count == PRIOR_KERNELS_MAX + p->known)
     return lexer_fail(lx, &lx->token, "there are more than %d kernels to learn from",
                       PRIOR_KERNELS_MAX);
   TRY(lexer_is(lx, "canvas") ? kernel_parse(lx, &k) : kernel_parse_body(lx, &k));
   struct kernel *simple = kernel_simplify(k); /* as draws are */
-  prior_add(l, simple);
+  prior_add(p, simple);
   kernel_free(simple);
   kernel_free(k);
   return CANVAS_OK;
 }
 
-canvas_status prior_add_text(struct lexer *lx, struct prior *l) {
+canvas_status prior_add_text(struct lexer *lx, struct prior *p) {
   for (lexer_skip_newlines(lx); lx->token.kind != TOKEN_END; lexer_skip_newlines(lx))
-    TRY(add_one(lx, l));
+    TRY(add_one(lx, p));
   return CANVAS_OK;
 }
 
@@ -204,43 +204,43 @@ bool prior_is_known(const char *name, int length) {
   return is;
 }
 
-canvas_status prior_add_known(canvas_context *ctx, struct prior *l, const char *without) {
+canvas_status prior_add_known(canvas_context *ctx, struct prior *p, const char *without) {
   for (int i = 0; i < KNOWN_KERNELS; i++) {
     struct lexer lx;
     if (is_named(known_kernels[i], without, (int)strlen(without))) continue;
     struct kernel *k; /* they are simple */
     TRY(lexer_open(&lx, ctx, known_kernels[i], strlen(known_kernels[i])));
     TRY(kernel_parse_body(&lx, &k));
-    prior_add(l, k);
+    prior_add(p, k);
     kernel_free(k);
-    l->known++;
+    p->known++;
   }
   return CANVAS_OK;
 }
 
-int prior_count(const struct prior *l) {
-  return l->kernels.count;
+int prior_count(const struct prior *p) {
+  return p->kernels.count;
 }
 
-const struct kernel *prior_kernel(const struct prior *l, int i) {
-  return l->kernels.data[i];
+const struct kernel *prior_kernel(const struct prior *p, int i) {
+  return p->kernels.data[i];
 }
 
 /* -- weights -- */
 
 /* How often a tensor of this status is read at a step. */
-static double reading(const struct prior *l, enum status status) {
-  return (l->read[status] + 1) / (l->there[status] + 4);
+static double reading(const struct prior *p, enum status status) {
+  return (p->read[status] + 1) / (p->there[status] + 4);
 }
 
 /* How likely the second input of an application is what it is, up to a factor. */
-static double second_weight(const struct prior *l, const struct kernel *k, const int *consumers,
+static double second_weight(const struct prior *p, const struct kernel *k, const int *consumers,
                             const struct candidate *c) {
   if (c->in[1] < 0) return 1;
   enum primitive op = k->nodes[c->in[1]].op;
-  double pairs = counts_of(&l->events, pair_key(c->op, op)) + 0.25;
-  return reading(l, status_of(k, consumers, c->in[1])) * pairs /
-         (counts_of(&l->totals, pairs_key(c->op)) + 1);
+  double pairs = counts_of(&p->events, pair_key(c->op, op)) + 0.25;
+  return reading(p, status_of(k, consumers, c->in[1])) * pairs /
+         (counts_of(&p->totals, pairs_key(c->op)) + 1);
 }
 
 /* Applications to one tensor that differ by second inputs and sizes alone share what is counted. */
@@ -250,35 +250,35 @@ static uint64_t sum_key(const struct candidate *c, bool kind) {
 }
 
 /* The share of c's kind among all that reads its first input. */
-static double share_of(const struct prior *l, const uint64_t context[CONTEXTS],
+static double share_of(const struct prior *p, const uint64_t context[CONTEXTS],
                        const struct candidate *c, double of_op, double of_kind) {
   enum { OTHERS = 2 }; /* how many events of a context its shorter one is worth */
-  double total = counts_of(&l->totals, context[WIDEST]);
-  double share = (counts_of(&l->events, mixed(context[WIDEST], (uint64_t)c->op)) + 0.5) /
+  double total = counts_of(&p->totals, context[WIDEST]);
+  double share = (counts_of(&p->events, mixed(context[WIDEST], (uint64_t)c->op)) + 0.5) /
                  (total + 0.5 * PRIMITIVE_COUNT) * of_op;
   for (int i = 1; i < CONTEXTS; i++) {
     uint64_t kind = kind_key(c->op, &c->attrs);
-    double met = counts_of(&l->events, mixed(context[i], kind)) * of_kind;
-    share = (met + OTHERS * share) / (counts_of(&l->totals, context[i]) + OTHERS);
+    double met = counts_of(&p->events, mixed(context[i], kind)) * of_kind;
+    share = (met + OTHERS * share) / (counts_of(&p->totals, context[i]) + OTHERS);
   }
   return share;
 }
 
-void prior_weights(struct prior *l, const struct kernel *k, const int *consumers,
+void prior_weights(struct prior *p, const struct kernel *k, const int *consumers,
                    const struct candidate *all, int count, double *out) {
   uint64_t context[KERNEL_NODES_MAX][CONTEXTS];
-  counts_clear(&l->sums, 2 * count);
+  counts_clear(&p->sums, 2 * count);
   for (int a = 0; a < k->count; a++) contexts(k, a, context[a]);
   for (int i = 0; i < count; i++) {
-    out[i] = second_weight(l, k, consumers, &all[i]);
-    *counts_at(&l->sums, sum_key(&all[i], false)) += out[i];
-    *counts_at(&l->sums, sum_key(&all[i], true)) += out[i];
+    out[i] = second_weight(p, k, consumers, &all[i]);
+    *counts_at(&p->sums, sum_key(&all[i], false)) += out[i];
+    *counts_at(&p->sums, sum_key(&all[i], true)) += out[i];
   }
   for (int i = 0; i < count; i++) {
     const struct candidate *c = &all[i];
-    double of_op = out[i] / counts_of(&l->sums, sum_key(c, false));
-    double of_kind = out[i] / counts_of(&l->sums, sum_key(c, true));
-    out[i] = reading(l, status_of(k, consumers, c->in[0])) *
-             share_of(l, context[c->in[0]], c, of_op, of_kind);
+    double of_op = out[i] / counts_of(&p->sums, sum_key(c, false));
+    double of_kind = out[i] / counts_of(&p->sums, sum_key(c, true));
+    out[i] = reading(p, status_of(k, consumers, c->in[0])) *
+             share_of(p, context[c->in[0]], c, of_op, of_kind);
   }
 }

@@ -9,6 +9,8 @@
  *   4. a kernel that is not simple is simplified, and step 3 repeated; so is every step of 2, without
  *      choosing: the kernel must be one that could be drawn
  *
+ * Learned draws have other steps (learned_steps.c) and the same end.
+ *
  * "Among those that are legal" is drawn without testing all: types (applications) are tried in a
  * random order, and the first that is legal is taken. A try that gets stuck is begun
  * again from the same stream, at most TRIES times.
@@ -147,6 +149,7 @@ canvas_status sampler_new(canvas_context *ctx, const struct targets *targets,
   if (options->learned || options->often[OFTEN_KNOWN]) {
     s->prior = prior_new();
     status = learn_all(ctx, s->prior, options);
+    s->options.learn = s->unruled.learn = NULL; /* that text is the caller's */
     sampler_list_known(s);
   }
   s->scratch = kernel_new("");

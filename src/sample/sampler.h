@@ -43,17 +43,16 @@ enum often {
 enum { ALWAYS = 1000 };
 
 struct sample_options {
-  bool learned; /* steps have the weights of prior.h */
-  const char
-      *learn; /* text of kernels to learn from, borrowed from that of the options; NULL: none */
+  int least, most;        /* primitives of a kernel, input and output not counted */
+  bool sized;             /* these were given: not those of draws= */
+  bool require_reach;     /* sees neighbours along H and W where targets have any, mixes all
+                             channels in an fc: true */
+  int64_t groups;         /* G; 0 = draw one factor >= 2 of the common channels */
+  int64_t elements_limit; /* of one tensor, per sample: 2^25 */
+  bool learned;           /* steps have the weights of prior.h */
+  const char *learn;      /* kernels to learn from, in the text of the options; NULL: none */
   size_t learn_length;
   char without[KERNEL_NAME_SIZE]; /* a known kernel that nothing is learned from, "": none */
-  int least, most;                /* primitives of a kernel, input and output not counted */
-  bool sized;                     /* these were given: not those of draws= */
-  bool require_reach;             /* sees neighbours along H and W where targets have any, mixes all
-                             channels in an fc: true */
-  int64_t groups;                 /* G; 0 = draw one factor >= 2 of the common channels */
-  int64_t elements_limit;         /* of one tensor, per sample: 2^25 */
   int often[OFTEN_COUNT];
   unsigned given; /* a bit per enum often that the text names: these hold in free draws, too */
   struct rules rules;
@@ -61,9 +60,10 @@ struct sample_options {
   enum kernel_space space; /* rows of wider ones are not drawn: SPACE_PAPER */
 };
 
-/* The text must live as long as `out` if it holds learn=, up to sampler_new. Defaults, then "primitives=5..12 require=none groups=4 elements=1000000 draws=rules free=0.2"
+/* Defaults, then "primitives=5..12 require=none groups=4 elements=1000000 draws=rules free=0.2"
  * (blanks or commas between). `draws=` comes before the options that change what it stands for;
- * without primitives= they are 3..8, with draws=paper 5..12. */
+ * without primitives= they are 3..8, with draws=paper 5..12. What follows learn= is the text of
+ * kernels, which must live until sampler_new has read it. */
 canvas_status sample_options_parse(canvas_context *ctx, const char *text, size_t length,
                                    struct sample_options *out);
 /* What a free draw keeps of them: the weights of draws=paper but for those given, and no rules. */

@@ -1,4 +1,5 @@
-/* The parts of a draw, for those who compute what draws do (probability.h). sampler.c has them. */
+/* The parts of a draw, for those who compute what draws do (probability.h). They are in sampler.c,
+ * applications.c and learned_steps.c. */
 #ifndef CANVAS_SAMPLE_STEPS_H
 #define CANVAS_SAMPLE_STEPS_H
 
@@ -28,7 +29,7 @@ struct rules sampler_rules_for(struct rules rules, int n);
 /* A type's applications, legal or not; returns their number. `out` holds until the next call. */
 int sampler_applications(struct sampler *s, const struct partial *g, const struct family *f,
                          struct remaining left, const struct candidate **out);
-/* All applications of a learned step, legal or not, and their weights; both hold until the next call. */
+/* All applications of a learned step, legal or not, and their weights, until the next call. */
 int sampler_learned_applications(struct sampler *s, const struct partial *g, struct remaining left,
                                  uint64_t of, const struct candidate **all,
                                  const uint32_t **weights);
@@ -36,10 +37,10 @@ int sampler_learned_applications(struct sampler *s, const struct partial *g, str
  * included; and after one of its applications. */
 struct remaining sampler_left(const struct sampler *s, int steps, int n);
 struct remaining sampler_left_after(struct remaining left, const struct candidate *c);
-/* How a draw begins as a known kernel (learned_steps.c). The kernels it may begin as; the nodes of one
- * that may come next, where copies[i] is the copy of node i, -1: none yet; a node as an application,
- * false where its window or its share of 0 is not drawn; how many primitives such a draw has: begun ones and up to
- * BEGUN_MORE - 1 others, and at least and at most so many. */
+/* How a draw begins as a known kernel (learned_steps.c). The kernels it may begin as; the nodes of
+ * one that may come next, where copies[i] is the copy of node i, -1: none yet; a node as an
+ * application, false where its window or its share of 0 is not drawn; how many primitives such a
+ * draw has: begun ones and up to BEGUN_MORE - 1 others, and at least and at most so many. */
 enum { BEGUN_MORE = 4 };
 int sampler_known(const struct sampler *s);
 const struct kernel *sampler_known_kernel(const struct sampler *s, int i);

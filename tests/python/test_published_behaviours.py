@@ -16,7 +16,7 @@ import pytest
 from canvas import _core
 
 TESTS = Path(__file__).resolve().parents[1]
-HERE = "python/test_behaviours.py"
+HERE = "python/test_published_behaviours.py"
 
 
 class Behaviour(NamedTuple):
