@@ -8,7 +8,8 @@ Every pair has one fit per seed, all with the same time limit; seeds take turns,
 that gets slower is slower for all. Each fit has a folder of DIR, and beside it a file with what
 it came to, from where the same command goes on. A row of `spaces` is a pair: how many kernels
 were screened, the processor seconds that this took, how many of them were good (an error below
-the limit of the menu) in 1,000 of these seconds, and the least error. A row of `fits` is a pair
+the limit of the menu) in 1,000 of these seconds, and the least error; the same of the kernels
+before the first children (drawn), and the share of good ones later. A row of `fits` is a pair
 and a budget: test accuracy of the mix of searched and known operators, of known operators alone,
 and the difference in the same fit. Means over seeds, with standard deviations.
 """
@@ -28,8 +29,8 @@ from bench_fit import best_of_kind, trained
 import canvas
 from canvas.fitting.candidates import CONTROLS, MIX
 from canvas.fitting.fit import Fit
-from canvas.fitting.screen import GOOD
-from canvas.study import Study
+from canvas.fitting.screen import DRAWN, GENERATION, GOOD
+from canvas.study import ScreenedKernel, Study
 
 PAIRS = "paper:paper,paper:rules,published:learned,wide:learned"
 
@@ -38,13 +39,24 @@ def screening(folder: Path) -> dict[str, float]:
     """What the screening of a fit came to."""
     rows = Study.read(folder).screened()
     seconds = sum(row.seconds or 0 for row in rows)
-    good = sum(row.error <= GOOD for row in rows)
+    drawn, later = rows[: DRAWN * GENERATION], rows[DRAWN * GENERATION :]
     return {
         "screened": len(rows),
         "seconds": seconds,
-        "good": 1000 * good / seconds if seconds else 0.0,
-        "least": min((row.error for row in rows), default=1.0),
+        "good": 1000 * share_of_good(rows) * len(rows) / seconds if seconds else 0.0,
+        "least": least(rows),
+        "drawn good": 100 * share_of_good(drawn),
+        "drawn least": least(drawn),
+        "later good": 100 * share_of_good(later),
     }
+
+
+def share_of_good(rows: list[ScreenedKernel]) -> float:
+    return sum(row.error <= GOOD for row in rows) / max(1, len(rows))
+
+
+def least(rows: list[ScreenedKernel]) -> float:
+    return min((row.error for row in rows), default=1.0)
 
 
 def points(found: Fit, budget: str) -> dict[str, float]:
@@ -71,7 +83,8 @@ def show(recorder: harness.Recorder, table: str, case: str, rows: list[dict[str,
         name: (value, units[name]) for name, (value, _) in found.items()
     }
     spreads = {name: spread for name, (_, spread) in found.items() if spread is not None}
-    recorder.add(table, case, {**values, "seeds": (len(rows), "")}, spreads)
+    if rows:  # else no fit had the time for one
+        recorder.add(table, case, {**values, "seeds": (len(rows), "")}, spreads)
     if as_json:
         print(json.dumps({"case": case, **{name: value for name, (value, _) in found.items()}}))
         return
@@ -124,12 +137,15 @@ def main() -> None:
             print(f"{pair}, seed {seed}: {done[-1]}", flush=True)
     task = bench_teacher.short_name(data)
     for pair, done in rows.items():
-        units = {"screened": "", "seconds": "s", "good": "", "least": ""}
+        units = {
+            "screened": "", "seconds": "s", "good": "", "least": "", "drawn good": "%",
+            "drawn least": "", "later good": "%",
+        }  # fmt: skip
         show(recorder, "spaces", f"{task} {pair}", [row[""] for row in done], units, given.json)
     for budget in budgets:
         for pair, done in rows.items():
             units = {MIX: "%", CONTROLS: "%", "difference": "points"}
-            tests = [row[budget] for row in done]
+            tests = [row[budget] for row in done if row[budget]]
             show(recorder, "fits", f"{task} {budget} {pair}", tests, units, given.json)
 
 
