@@ -432,6 +432,13 @@ def show_scale(options: argparse.Namespace, recorder: harness.Recorder) -> None:
         print(f"{scale.seed:4}  {scale.worst:11.3g}  {scale.ending}")
 
 
+def named(given: str) -> str:
+    """Options of draws, as tables name them."""
+    return (
+        "wide, learned" if given == LEARNED else f"{given.removeprefix('primitives=')} primitives"
+    )
+
+
 def show_speed(options: argparse.Namespace, recorder: harness.Recorder) -> None:
     few = min(options.count, 1000)
     print(f"canvas {_core.version()} on {platform.machine()}, {os.cpu_count()} cores, "
@@ -441,7 +448,7 @@ def show_speed(options: argparse.Namespace, recorder: harness.Recorder) -> None:
         row = usage(given, few, options.budget)
         values = {name.replace("_", " "): (value, "") for name, value in row.items()}
         values["kernels"] = (rate["median"], "per s")
-        recorder.add("speed", given, values)
+        recorder.add("speed", named(given), values)
         for parents in (1, 2):
             found = children(given, few, options.budget, parents)
             row |= {f"children_of_{parents}_{name}": value for name, value in found.items()}
@@ -460,8 +467,7 @@ def show_targets(options: argparse.Namespace, recorder: harness.Recorder) -> Non
         for given in ("primitives=3..12", "primitives=5..25", LEARNED):
             rate = speed(given, count // 10 if "wide" in given else count, targets)
             solved = solving(given, min(count, 200), options.budget, targets)
-            drawn = "wide, learned" if given == LEARNED else f"{given[11:]} primitives"
-            case = f"{options.label} {targets.stem}, {drawn}".strip()
+            case = f"{options.label} {targets.stem}, {named(given)}".strip()
             values = {"kernels": (rate["median"], "per s"), "solving": (solved, "us")}
             recorder.add("targets", case, values, {"kernels": (rate["max"] - rate["min"]) / 2})
             row = {"case": case, "kernels_per_second": rate, "solving_us": solved}

@@ -198,7 +198,7 @@ canvas_status canvas_kernels_print(canvas_context *ctx, const char *text, size_t
 
 /* Create a sampler for these targets. Draw i is a pure function of (targets, options, seed, i) on
  * every machine. Options are text, such as "primitives=5..12 require=reach|none groups=4
- * draws=rules|paper", "" for the defaults; docs/kernel.md lists the others.
+ * draws=rules|learned|paper", "" for the defaults; docs/kernel.md lists the others.
  * CANVAS_BAD_INPUT if no kernel can be drawn for these targets. */
 canvas_status canvas_sampler_new(canvas_context *ctx, const canvas_targets *targets,
                                  const char *options, size_t length, uint64_t seed,

@@ -63,7 +63,7 @@ def rejected(capsys, words):
         ([*GOOD, "--require", "luck"], "--require takes reach or none, not 'luck'"),
         (
             [*GOOD, "--draws", "rules,free"],
-            "--draws takes rules or paper, with changes such as rules,free=0.2, not "
+            "--draws takes rules, learned or paper, with changes such as rules,free=0.2, not "
             "'rules,free'",
         ),
         ([*GOOD, "--prune", "hard"], "--prune takes rungs or macs or paper or none, not 'hard'"),

@@ -262,7 +262,7 @@ BAD: list[tuple[Callable[[], object], str]] = [
     (lambda: _core.mutate("", 0, 0, "", [(CONV, 4)]), "no targets"),
     (lambda: _testing.simplify("nothing"), "line 1"),
     (lambda: _testing.draw_is_free(0, -1, ""), "index is a whole number"),
-    (lambda: _testing.draw_is_free(0, 0, "draws=no"), "expected 'rules' or 'paper'"),
+    (lambda: _testing.draw_is_free(0, 0, "draws=no"), "expected 'rules', 'learned' or 'paper'"),
     (lambda: _testing.broken_rules(CONV, "bytes=1"), "expected 'x'"),
     (lambda: _testing.broken_rules("", ""), "the text holds no kernel"),
     (lambda: _core.solve(CONV, TARGETS, "macs=nan", ""), "expected a positive number"),

@@ -329,7 +329,7 @@ def test_a_budget_of_latency() -> None:
         ({"primitives": 4, "num_primitive_range": (4, 4)}, "are the same: give one of them"),
         ({"space": "huge"}, "^space: expected 'paper', 'published' or 'wide', found 'huge'"),
         ({"require": "x"}, "^require: expected 'reach' or 'none', found 'x'"),
-        ({"draws": "x"}, "^draws: expected 'rules' or 'paper', found 'x'"),
+        ({"draws": "x"}, "^draws: expected 'rules', 'learned' or 'paper', found 'x'"),
         ({"groups": 0}, "^groups: number 0 is not in "),
         ({"kernel_sizes": (3, 3)}, "^kernel_sizes: '3' stands twice in the list"),
     ],
