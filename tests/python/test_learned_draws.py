@@ -227,13 +227,13 @@ out e
 """
 
 
-def with_a_sine(**given: Any) -> int:
+def with_a_sine(draws: str = "learned,known=1,free=0", **given: Any) -> int:
     """How many of 60 draws hold one."""
     found = 0
     for index in range(60):
         try:
             pack = draw_pack(
-                "64,56,56", budget="macs=none,params=none", draws="learned,known=1,free=0", seed=1,
+                "64,56,56", budget="macs=none,params=none", draws=draws, seed=1,
                 index=index, **given,
             )  # fmt: skip
         except canvas.NoSolution:
@@ -248,6 +248,8 @@ def test_kernels_of_ones_own_are_learned_from(tmp_path: Path) -> None:
     before, after = with_a_sine(), with_a_sine(learn=[OWN] * 20)
     assert after > before + 10
     assert with_a_sine(learn=[file] * 20) == after
+    steps = "learned,known=0,free=0"  # no beginnings: what follows what
+    assert with_a_sine(steps, learn=[OWN] * 50) > with_a_sine(steps) + 10
     pack = KernelPack(_core.solve(OWN, "64,56,56", "macs=none,params=none", ""))
     assert with_a_sine(learn=[pack] * 20) == after
 
