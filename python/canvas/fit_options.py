@@ -16,6 +16,8 @@ from .options import (
     BY_NAME,
     LOCAL,
     Option,
+    check_learn,
+    learned_text,
     one_of,
     read_rows,
     text_line,
@@ -100,6 +102,7 @@ FIT_OPTIONS = (
     ),
     BY_NAME["space"],
     replace(BY_NAME["draws"], name="distribution"),
+    replace(BY_NAME["learn"], help=BY_NAME["learn"].help.replace("--draws", "--distribution")),
     Option(
         "epochs",
         whole_number(0, 10_000),
@@ -173,12 +176,13 @@ FIT_BY_NAME = {option.name: option for option in FIT_OPTIONS}
 def draws_of(options: Mapping[str, Any]) -> str:
     """The options of a fit's draws in the core's spelling."""
     space = "" if options["space"] == "paper" else f"space={options['space']} "
-    return f"{space}draws={options['distribution']}"
+    return f"{space}draws={options['distribution']}{learned_text(options)}"
 
 
 def read_fit_options(given: Mapping[str, Any]) -> dict[str, Any]:
     """All options of a fit with their values, as `read_options` has those of a search."""
     values = read_rows(given, FIT_OPTIONS, "a fit")
+    check_learn(values, "distribution")
     try:
         _testing.draw_is_free(1, 0, draws_of(values))
     except CanvasError as error:

@@ -8,6 +8,7 @@ others (trials, time limit, workers) can.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
@@ -35,6 +36,7 @@ class Option:
     metavar: str  # "" for a switch, which takes no value
     help: str
     repeated: bool = False  # a flag may stand several times: the value is a list
+    file: str = ""  # in a study's folder, with the value, where that is a text too long to show
 
     @property
     def flag(self) -> str:
@@ -151,6 +153,15 @@ def read_duration(value: Any) -> float:
     if not (math.isfinite(seconds) and 0 < seconds <= _YEAR):
         raise ValueError(expected)
     return seconds
+
+
+def _kernels(value: Any) -> list[str] | None:
+    """Texts, as learn.py makes them of files; None for none.  The core checks them."""
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise ValueError("texts of kernels")
+    if not all("\n" in text for text in value):
+        raise ValueError("texts of kernels, of several lines each")
+    return value or None
 
 
 def _range(value: Any) -> str:
@@ -425,6 +436,17 @@ OPTIONS = (
         "those of the published code; wide: all",
     ),
     Option(
+        "learn",
+        _kernels,
+        None,
+        True,
+        "FILE",
+        "kernels that --draws learned learns from, beside known ones: a file of them, a pack or "
+        "the folder of a study, of which the best quarter counts; may be given several times",
+        repeated=True,
+        file="learned.txt",
+    ),
+    Option(
         "policy",
         one_of(*POLICIES),
         "paper",
@@ -630,10 +652,25 @@ def read_options(given: Mapping[str, Any]) -> dict[str, Any]:
     if values["budget"] is None and values["budget_sweep"] is None:
         values["budget"] = "macs=0.5x"
     budgets(values)
+    check_learn(values, "draws")
     if values["latency"] == "none":
         _check_untimed(values, given)
     latency_limit(values)
     return values
+
+
+def check_learn(values: Mapping[str, Any], draws: str) -> None:
+    """Raises CanvasError for kernels to learn from where the draws, of option `draws`, do not."""
+    how = values[draws]
+    if values["learn"] and not how.startswith("learned") and "known=" not in how:
+        raise CanvasError(
+            f"--learn has no effect on --{draws} {how}: give --{draws} learned, or leave it out"
+        )
+
+
+def learned_text(options: Mapping[str, Any]) -> str:
+    """What follows the words of a draw's options: the kernels of --learn."""
+    return "".join(f"\nlearn=\n{text}" for text in options["learn"] or ())
 
 
 def _check_untimed(values: dict[str, Any], given: Mapping[str, Any]) -> None:
@@ -739,5 +776,8 @@ def changed(
 def _as_given(value: Any) -> str:
     """A value as the command line has it."""
     if isinstance(value, (list, tuple)):
-        return " ".join(map(str, value))
+        return " ".join(map(_as_given, value))
+    if isinstance(value, str) and "\n" in value:
+        digest = hashlib.sha256(value.encode()).hexdigest()[:8]
+        return f"(a text of {value.count(chr(10)) + 1} lines, {digest})"
     return "default" if value is None else str(value)

@@ -139,6 +139,7 @@ TABLE = {
             "unequal": NO_TEXT + NEVER,
             "space": NO_TEXT,
             "distribution": NO_TEXT,
+            "learn": [0.5, 1, b"kernel", [1], Odd()],
             "draws": NO_WHOLE + NEVER,
             "epochs": NO_WHOLE + NEVER,
             "longer": NO_WHOLE + NEVER,

@@ -10,14 +10,12 @@ import re
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 
 import canvas
-from canvas import KernelPack, _core, _testing
-from canvas.nn.placeholder import draw_pack
+from canvas import _core, _testing
 
 ROOT = Path(__file__).resolve().parents[2]
 RESNET18 = (ROOT / "examples/targets/resnet18.txt").read_text()
@@ -191,10 +189,6 @@ def test_a_draw_of_many_primitives_ends() -> None:
     assert time.process_time() - begun < 60
 
 
-def test_nothing_to_learn_from_is_nothing() -> None:
-    assert with_a_sine(learn=[]) == with_a_sine()
-
-
 def test_a_fit_refuses_options_of_draws_before_it_begins() -> None:
     with pytest.raises(
         canvas.CanvasError, match="--distribution learned,known=2: number 2 is not"
@@ -214,64 +208,6 @@ def test_primitives_hold_for_beginnings_too() -> None:
 def test_a_fit_asks_for_a_distribution_that_can_be() -> None:
     with pytest.raises(canvas.CanvasError, match="distribution takes rules, learned or paper"):
         canvas.fit(torch.nn.Identity(), "digits", distribution="even")
-
-
-OWN = """canvas 1
-kernel own
-a = input
-b = unfold a over=H,W k=K
-c = fc b to=x0
-d = sin c
-e = fc d to=C
-out e
-"""
-
-
-def with_a_sine(draws: str = "learned,known=1,free=0", **given: Any) -> int:
-    """How many of 60 draws hold one."""
-    found = 0
-    for index in range(60):
-        try:
-            pack = draw_pack(
-                "64,56,56", budget="macs=none,params=none", draws=draws, seed=1,
-                index=index, **given,
-            )  # fmt: skip
-        except canvas.NoSolution:
-            continue
-        found += "= sin " in pack.kernel
-    return found
-
-
-def test_kernels_of_ones_own_are_learned_from(tmp_path: Path) -> None:
-    file = tmp_path / "kernel.txt"
-    file.write_text(OWN)
-    before, after = with_a_sine(), with_a_sine(learn=[OWN] * 20)
-    assert after > before + 10
-    assert with_a_sine(learn=[file] * 20) == after
-    steps = "learned,known=0,free=0"  # no beginnings: what follows what
-    assert with_a_sine(steps, learn=[OWN] * 50) > with_a_sine(steps) + 10
-    pack = KernelPack(_core.solve(OWN, "64,56,56", "macs=none,params=none", ""))
-    assert with_a_sine(learn=[pack] * 20) == after
-
-
-@pytest.mark.parametrize(
-    ("learn", "draws", "message"),
-    [
-        (3, "learned", "learn takes files, packs and texts of kernels, not 3"),
-        ("/nowhere", "learned", "learn: '/nowhere' cannot be read: No such file"),
-        ("", "learned", "learn takes files, packs and texts of kernels, not ''"),
-        (OWN.encode(), "learned", "learn takes files, packs and texts of kernels, not a bytes"),
-        ("a\0b", "learned", "learn: 'a\\x00b' is no text of kernels"),
-        ("kernel 5\n", "learned", "learn: a text: line 1, column 8: expected the kernel's name"),
-        (OWN[:-6], "learned", "learn: a text: line 8, column 1: expected a node"),
-        (OWN.replace("sin", "sine"), "learned", "line 6, column 5: unknown primitive 'sine'"),
-        (OWN, "rules", "learn= has no effect on these draws: give draws=learned"),
-        ([OWN] * 1025, "learned", "learn: all together: line 9217, column 1: there are more than"),
-    ],
-)
-def test_what_cannot_be_learned_from(learn: Any, draws: str, message: str) -> None:
-    with pytest.raises(canvas.CanvasError, match=re.escape(message)):
-        draw_pack("64,56,56", draws=draws, seed=1, learn=learn)
 
 
 def test_no_kernel_of_that_name() -> None:

@@ -6,6 +6,7 @@ import argparse
 
 from ..errors import CanvasError
 from ..fit_options import FIT_BY_NAME, FIT_OPTIONS, read_fit_options
+from ..learn import kernels_of
 from ..reporting.displays import WAYS, wanted_way
 from ..text import printable
 from .command import (
@@ -20,6 +21,7 @@ from .command import (
 
 def run(words: list[str]) -> int:
     given = vars(parser().parse_args(words))
+    given["learn"] = kernels_of(given["learn"])
     out, fresh, progress = given.pop("out"), given.pop("fresh"), given.pop("progress")
     log_dir = given.pop("log_dir")
     options = read_fit_options(given)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from ..learn import kernels_of
 from ..options import OPTIONS, read_options
 from ..reporting.displays import WAYS, wanted_way
 from ..text import printable
@@ -19,6 +20,7 @@ from .command import (
 
 def run(words: list[str]) -> int:
     given = vars(parser().parse_args(words))
+    given["learn"] = kernels_of(given["learn"])
     out, fresh, progress = given.pop("out"), given.pop("fresh"), given.pop("progress")
     log_dir = given.pop("log_dir")
     with need_torch("search"):

@@ -33,6 +33,7 @@ from ..devices import text_of
 from ..errors import CanvasError
 from ..fit_options import draws_of, read_fit_options
 from ..layer_choice import LayerChoice
+from ..learn import Learn, kernels_of
 from ..nn.behaviour import record, record_answers
 from ..nn.convert import copied
 from ..nn.layer_target import targets_text
@@ -170,6 +171,7 @@ def fit(
     draws: int = 200,
     space: str = "paper",
     distribution: str = "rules",
+    learn: Learn | Sequence[Learn] | None = None,
     epochs: int = 2,
     longer: int = 6,
     final_seeds: int = 3,
@@ -200,7 +202,8 @@ def fit(
     own.  `policy`, `linear`, `depthwise` ("yes", "no"), `unequal`: which layers, as
     in canvas.convert.  `draws`: kernels that are screened;
     0 takes known operators alone.  `space`: their primitives, "paper", "published" or "wide";
-    `distribution`: how often, "rules", "learned" or "paper", as `draws` of canvas.sample.
+    `distribution`: how often, "rules", "learned" or "paper", as `draws` of canvas.sample; `learn`:
+    what "learned" learns from beside known kernels, such as the folder of a study.
     `epochs`: passes of distillation for every candidate; `longer`:
     for the best of each kind, which are made from `final_seeds` seeds and scored on test images.
     `time_limit`: seconds, or a text such as "10m", of which screening and table get 45 %.
@@ -235,6 +238,7 @@ def fit(
         "draws": draws,
         "space": space,
         "distribution": distribution,
+        "learn": kernels_of(learn),
         "epochs": epochs,
         "longer": longer,
         "final_seeds": final_seeds,
@@ -333,7 +337,8 @@ def check_draws(options: Mapping[str, Any], teacher: Teacher) -> None:
     try:
         _core.draw(targets_text(teacher.targets), options["seed"], 0, draws_of(options))
     except CanvasError as error:
-        raise CanvasError(f"no kernel can be '{draws_of(options)}': {error}") from None
+        words = draws_of(options).partition("\n")[0]
+        raise CanvasError(f"no kernel can be '{words}': {error}") from None
 
 
 def begin(run: FitRun) -> None:

@@ -27,11 +27,11 @@ from torch import Tensor, nn
 from .. import _core
 from ..arguments import SWITCH, TEXT, WHOLE, checked, did_you_mean, shown
 from ..errors import CanvasError, NoSolution, one_line
+from ..learn import Learn, kernels_of
 from ..options import latency_limit, without_latency
 from .layer_target import Target, plain_name, targets_text
 from .layer_time import share_of_time
 from .layer_view import View
-from .learn import Learn, kernels_of
 from .pack import KernelPack
 from .published_options import PUBLISHED, by_argument, check_running, published_options
 
@@ -341,7 +341,8 @@ def sample(
     default), "published" or "wide".
 
     `learn`: what draws="learned" learns from, beside the known kernels: the path of a file of
-    kernels (such as find-0017/kernel.txt of a study), a pack, a kernel's text, or several.
+    kernels or of a pack, the folder of a study (the best quarter of its kernels, at most 64), a
+    pack, a text of kernels, or several of these.
 
     The others are the options of the published release, by its names; docs/kernel.md has their
     table.  Given ones hold in every draw.  `workers` changes nothing; `timeout`: seconds after

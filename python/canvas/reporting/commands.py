@@ -57,17 +57,20 @@ def objects(options: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def changed_options(options: Mapping[str, Any]) -> list[tuple[Option, Any]]:
-    """The options that differ from their default."""
+def changed_options(options: Mapping[str, Any], folder: Path) -> list[tuple[Option, Any]]:
+    """The options that differ from their default; a file of the study's folder stands for its
+    text.
+    """
     rows = ROWS[command_of(options)]
     values = [(row, options.get(row.name)) for row in rows]
-    return [(row, value) for row, value in values if value not in (None, row.default)]
+    changed = [(row, value) for row, value in values if value not in (None, row.default)]
+    return [(row, str(folder / row.file) if row.file else value) for row, value in changed]
 
 
 def command_text(options: Mapping[str, Any], folder: Path) -> str:
     """The command line of a search or a fit."""
     words = ["canvas", command_of(options)]
-    for row, value in changed_options(options):
+    for row, value in changed_options(options, folder):
         if not row.metavar:
             words += [row.flag]
             continue
@@ -81,7 +84,7 @@ def call_text(options: Mapping[str, Any], folder: Path) -> str:
     own = objects(options)
     given = [
         f"{row.name}={value!r}"
-        for row, value in changed_options(options)
+        for row, value in changed_options(options, folder)
         if row.name not in (*own, "model", "data")
     ]
     first = [name if name in own else repr(options.get(name)) for name in ("model", "data")]
@@ -98,7 +101,7 @@ def asked_text(study: Study, folder: Path) -> str:
     given += [] if metric.higher_is_better else ["direction='minimize'"]
     given += [
         f"{row.name}={value!r}"
-        for row, value in changed_options(options)
+        for row, value in changed_options(options, folder)
         if row.name not in ("model", *SET_BY_ASKED)
     ]
     model = "model" if "model" in objects(options) else repr(options.get("model"))

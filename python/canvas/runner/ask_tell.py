@@ -27,6 +27,7 @@ from ..arguments import FUNCTION, PATH, SWITCH, TEXT, WHOLE, checked, shown
 from ..errors import CanvasError
 from ..imports import stored_name
 from ..layer_choice import LayerChoice
+from ..learn import kernels_of
 from ..metric import Metric
 from ..nn.network import Recipe, build_network, cost_on, form_of, plan_network
 from ..options import read_options
@@ -99,6 +100,7 @@ def create_study(
         "task": "asked",
         "budget": budget,
     }
+    others["learn"] = kernels_of(others.get("learn"))
     options = read_options({**others, **FIXED, **given, "trials": trials, "seed": seed})
     shape, form = form_of(given_inputs)
     recipe = Recipe(

@@ -27,6 +27,7 @@ from ..data import SPLITS, Data, keep_beside, stored
 from ..devices import Device, check_amp, resolve, text_of
 from ..errors import CanvasError, NoSolution
 from ..imports import stored_name
+from ..learn import kernels_of
 from ..nn.controls import IDENTITY
 from ..nn.network import plan_network
 from ..options import BY_NAME, LOCAL, budgets, latency_limit, read_option, read_options
@@ -136,6 +137,7 @@ def search(
         "time_limit": time_limit if timeout is None else timeout,
         "seed": seed,
         **others,
+        "learn": kernels_of(others.get("learn")),
     }
     options = read_options(given)
     with cluster_of(options) as cluster, open_log(log_dir, fresh) as log:
@@ -382,7 +384,8 @@ def check_question(targets: str, options: dict[str, Any]) -> None:
     try:
         _core.draw(targets, options["seed"], 0, draw_options(options))
     except CanvasError as error:
-        raise CanvasError(f"no kernel can be '{draw_options(options)}': {error}") from None
+        words = draw_options(options).partition("\n")[0]
+        raise CanvasError(f"no kernel can be '{words}': {error}") from None
     for budget in budgets(options):
         check_budget(targets, budget, options)
     if latency_limit(options) is not None:

@@ -19,7 +19,7 @@ from typing import Any
 from .. import _core
 from ..errors import CanvasError, NoSolution
 from ..nn.controls import group_counts
-from ..options import budgets
+from ..options import budgets, learned_text
 from ..study import WHOLE, Item
 from .evolve import Evolve, draws_before
 from .search_run import Run
@@ -33,11 +33,12 @@ def draw_options(options: dict[str, Any]) -> str:
     """The options of a draw in the core's spelling."""
     names = ("primitives", "require", "groups", "space", "draws")
     unsaid = {"space": "paper"}  # the core's default, which `draws` may change
-    return " ".join(
+    words = " ".join(
         f"{name}={options[name]}"
         for name in names
         if options[name] not in (None, unsaid.get(name))
     )
+    return words + learned_text(options)
 
 
 def strategy_options(options: dict[str, Any]) -> StrategyOptions:

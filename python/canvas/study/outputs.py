@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
-from ..files import remove_files, remove_left
+from ..files import at_once, remove_files, remove_left
+from ..options import OPTIONS
 
 FILE = "study.db"
 KEPT = "rungs"  # the folder of trainings that were left off at their first rung
@@ -32,6 +34,7 @@ LOOPS = "loops"  # a folder for each training by a loop of the user's
 WEIGHTS = "weights"  # the folder of what a fit keeps, each file named by its sha256
 TEACHER = "teacher.safetensors"  # the training of a fit's own teacher
 REPORT = "report.html"  # the page of canvas report
+LONG_OPTIONS = tuple(row.file for row in OPTIONS if row.file)
 FIND_FILES = ("kernel.txt", "kernel.py", "pack.txt")
 WEIGHTS_NAME = "weights.safetensors"
 RESULT_FILES = ("pack.txt", "kernel.py", WEIGHTS_NAME)  # of a budget of a fit
@@ -59,9 +62,16 @@ def remove_outputs(folder: Path, finds: Sequence[str]) -> None:
     remove_files(folder / IMAGES, IMAGE_FILES)
     remove_weights(folder)
     remove_loops(folder)
-    remove_files(
-        folder, (TEACHER, LAYER, "pareto.csv", REPORT, FILE, f"{FILE}-wal", f"{FILE}-shm")
-    )
+    remove_files(folder, (TEACHER, LAYER, *LONG_OPTIONS, "pareto.csv", REPORT))
+    remove_files(folder, (FILE, f"{FILE}-wal", f"{FILE}-shm"))
+
+
+def write_long_options(folder: Path, options: Mapping[str, Any]) -> None:
+    """The texts of options, as files that a command can name; nothing reads them otherwise."""
+    for row in OPTIONS:
+        if row.file and (texts := options.get(row.name)):
+            with at_once(folder / row.file, through_link=False) as file:
+                file.write("\n".join(texts).encode())
 
 
 def weights_file(folder: Path, digest: str) -> Path:

@@ -18,6 +18,7 @@ from ..errors import CanvasError
 from ..stored_options import other_question
 from .fitted import Fitted
 from .model_record import other_network
+from .outputs import write_long_options
 from .queries import SAMPLER
 from .rows import Audited, Timing
 from .schema import BEFORE_4, VERSION
@@ -117,6 +118,7 @@ class Study(Fitted):
         return True
 
     def _begin_session(self, options: Mapping[str, Any]) -> None:
+        write_long_options(self.folder, options)
         made = {**versions(), SAMPLER: _core.SAMPLER_VERSION}
         row = self.database.execute(
             "INSERT INTO session (options, versions, machine, begun) VALUES (?, ?, ?, ?)",

@@ -1,0 +1,92 @@
+"""Kernels that draws learn from: files, packs, texts and studies, as one text for the core."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from . import _testing
+from .arguments import shown
+from .errors import CanvasError
+from .nn.pack import LAYER, KernelPack
+from .stored_options import FIT, command_of
+from .study import Study
+
+PART, MOST = 4, 64  # of a study's kernels the best quarter, at most so many
+
+Learn = str | os.PathLike[str] | KernelPack
+
+
+def kernels_of(learn: Learn | Sequence[Learn] | None) -> list[str]:
+    """The text of all kernels to learn from, checked; [] where there are none."""
+    if learn is None:
+        return []
+    is_one = isinstance(learn, (str, bytes, os.PathLike)) or not isinstance(learn, Sequence)
+    several: Sequence[Any] = [learn] if is_one else learn  # type: ignore[assignment]
+    texts = [_text_of(one) for one in several]
+    joined = "\n".join(texts)
+    if len(texts) > 1:
+        _check("all together", joined)
+    return [joined] if texts else []
+
+
+def _text_of(one: Any) -> str:
+    if isinstance(one, KernelPack):
+        return one.kernel
+    if not isinstance(one, (str, os.PathLike)) or not one:
+        raise CanvasError(
+            f"learn takes files, studies, packs and texts of kernels, not {shown(one)}"
+        )
+    if isinstance(one, str) and "\n" in one:
+        return _kernels_in("a text", one)
+    if Path(one).is_dir():
+        return _kernels_of_study(Path(one))
+    return _kernels_in(str(one), _read(Path(one)))
+
+
+def _kernels_in(name: str, text: str) -> str:
+    """The kernels of a text, which is theirs or that of a pack."""
+    if LAYER["bind"].search(text):
+        try:
+            return KernelPack(text).kernel
+        except CanvasError as error:
+            raise CanvasError(f"learn: {name}: {error}") from None
+    _check(name, text)
+    return text
+
+
+def _check(name: str, text: str) -> None:
+    try:
+        _testing.draw_is_free(1, 0, f"draws=learned learn=\n{text}")
+    except CanvasError as error:
+        why = re.sub(r"line (\d+)", lambda line: f"line {int(line[1]) - 1}", str(error), count=1)
+        raise CanvasError(f"learn: {name}: {why}") from None
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise CanvasError(f"learn: '{file}' cannot be read: {error.strerror}") from None
+    except ValueError:  # no UTF-8, or no name of a file
+        raise CanvasError(f"learn: {str(file)!r} is no text of kernels") from None
+
+
+def _kernels_of_study(folder: Path) -> str:
+    """The best quarter of the kernels that a fit has screened or a search has trained."""
+    try:
+        with Study.read(folder) as study:
+            if command_of(study.options()) == FIT:
+                ranked = sorted(study.screened(), key=lambda row: (row.error, row.number))
+                kernels = [row.kernel for row in ranked]
+            else:
+                found = sorted(study.select("find", "done"), key=lambda row: (-row.merit, row.id))
+                kernels = list(dict.fromkeys(row.kernel for row in found))
+    except CanvasError as error:
+        raise CanvasError(f"learn: {error}") from None
+    if not kernels:
+        raise CanvasError(f"learn: the study in '{folder}' has no kernel yet")
+    return "\n".join(kernels[: min(-(-len(kernels) // PART), MOST)])
