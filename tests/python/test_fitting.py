@@ -48,6 +48,29 @@ def recorded(teacher):
     return teacher.layer_data(1 << 30, 320)[0]
 
 
+def test_a_time_limit_leaves_out_known_and_drawn_operators_alike() -> None:
+    target = Target("t", 16, 16, 8, 8)
+    drawn = [Operator(f"k{n:04d}", controls.BOTTLENECK, control=False) for n in range(7)]
+    items = [s for operator in (*menu.CONTROLS, *drawn) for s in sizes_of(operator, target)]
+    turns = menu.in_turns(items)
+    assert sorted(map(id, turns)) == sorted(map(id, items))
+    sized = [one for one in turns if not one.operator.fixed]
+    assert all(one.operator.fixed and one.operator.control for one in turns[: -len(sized)])
+    shares, names = [], []
+    for one in sized:
+        if one.share not in shares[-1:]:
+            shares.append(one.share)
+            names.append(set())
+        names[-1].add(one.operator.name)
+    # By its groups, grouped has two shares at once, under the name of the larger.
+    names = [some - {"grouped"} for some in names]
+    assert shares == [0.5, 0.3, 0.15, 0.7] * 3
+    known = {"spatially-separable", "bottleneck"}
+    together = known | {"k0000", "k0001", "k0002"}
+    later = [{"k0003", "k0004", "k0005"}] * 4 + [{"k0006"}] * 4
+    assert names == [together] * 4 + later
+
+
 def test_a_dense_operator_learns_an_unstrided_layer(teacher, recorded):
     for target in teacher.targets:
         ways = sizes_of(DENSE, target)

@@ -271,7 +271,7 @@ class FitRun:
     def _table(self, screened: Sequence[Screened]) -> list[Row]:
         drawn = survivors(screened, SURVIVORS)
         menu: list[Sized] = []
-        for operator in (*KNOWN, *drawn):  # known ones first: no time limit leaves them out alone
+        for operator in (*KNOWN, *drawn):
             for target in self.teacher.targets:
                 menu += sizes_of(operator, target)
         self.menu.update({(sized.layer, sized.name): sized for sized in menu})

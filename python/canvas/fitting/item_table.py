@@ -6,6 +6,7 @@ in any order, in pieces, and be continued.
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,7 +23,7 @@ from ..training.layer_data import LayerData
 from ..training.layer_fit import fit_module, take_scale
 from .choice import Item
 from .forks import run_forked
-from .menu import KEEP, Sized
+from .menu import KEEP, Sized, in_turns
 from .take_over import start_from
 from .teacher import Fitted, Teacher
 from .weight_files import fitted_to_bytes
@@ -168,7 +169,7 @@ def fill(
     rows: dict[tuple[str, str], Row] = {}
     for steps, end in zip((SHORT, LONG), until, strict=True):
         asked: list[Sized] = []
-        for sized in menu if steps == SHORT else _better(rows.values()):
+        for sized in in_turns(menu) if steps == SHORT else _better(rows.values()):
             key = (sized.layer, sized.name, steps)
             if key in known:
                 _keep_better(rows, known[key])
@@ -214,5 +215,9 @@ def _by_loss(row: Row) -> tuple[float, str]:
 
 
 def _better(rows: Iterable[Row]) -> list[Sized]:
-    found = better_half([row for row in rows if math.isfinite(row.loss)])
-    return [row.sized for row in found if row.sized is not None and row.params]
+    """Those to fit longer, the best of every layer first, so that a time limit leaves these."""
+    own: dict[str, list[Row]] = {}
+    for row in better_half([row for row in rows if math.isfinite(row.loss)]):
+        own.setdefault(row.layer, []).append(row)
+    best = (row for rank in itertools.zip_longest(*own.values()) for row in rank if row)
+    return [row.sized for row in best if row.sized is not None and row.params]

@@ -20,6 +20,7 @@ from ..nn.pack import KernelPack
 SHARES = (0.7, 0.5, 0.3, 0.15)
 KEEP = "keep"
 NORM = "batch"
+TURN = 3  # drawn operators fitted at a time: as many as there are known ones of several sizes
 FLOOR = "dense"  # the layer's own operator behind a pooling: what the pooling alone costs
 
 
@@ -64,6 +65,21 @@ class Sized:
         """Such as bottleneck@0.5, or 1x1 for a fixed size, or bottleneck@0.5/window."""
         size = "" if self.operator.fixed else f"@{self.share:g}"
         return self.operator.name + size + ("/window" if self.windowed else "")
+
+
+def in_turns(menu: Sequence[Sized]) -> list[Sized]:
+    """The order of fitting, which a time limit may cut: known operators and the first TURN drawn
+    ones together, a share for all of them before the next, then the others, TURN at a time.
+    """
+    middle = sum(SHARES) / len(SHARES)
+    number = {sized.operator.name: 0 for sized in menu if not sized.operator.control}
+    number = {name: at // TURN for at, name in enumerate(number)}
+
+    def order(sized: Sized) -> tuple[int, float, bool]:
+        far = -1.0 if sized.operator.fixed else abs(sized.share - middle)
+        return number.get(sized.operator.name, 0), far, not sized.operator.control
+
+    return sorted(menu, key=order)
 
 
 def sized_from(layer: str, name: str, text: str) -> Sized:
