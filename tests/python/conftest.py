@@ -77,7 +77,6 @@ SLOW = (
     "test_tune_attacks",
     "test_a_row_comes_out_as_recorded_and_is_timed",
     "test_kill_9_and_ctrl_c_lose_nothing_and_the_end_is_the_same",
-    "test_a_sweep_gives_every_budget_its_turn",
     "test_pytorch_computes_a_model_of_which_nothing_compiles",
     "test_a_whole_model_and_torch_compile",
 )

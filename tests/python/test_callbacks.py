@@ -107,6 +107,7 @@ def test_a_search_that_is_done_reports_nothing_again(searched):
     assert not recorder.events and not recorder.candidates
 
 
+@pytest.mark.nightly
 def test_an_exception_ends_a_search_which_continues(searched, tmp_path):
     """Where a callback fails, no network has: also a ValueError blames no child."""
     folder, whole = searched

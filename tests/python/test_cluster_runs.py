@@ -259,6 +259,7 @@ def hosts_of_ray():
     return found
 
 
+@pytest.mark.nightly
 def test_200_tasks_on_four_nodes_of_which_some_are_killed(four, monkeypatch):
     """Each task is told once and in order, whatever dies: children, hosts, two whole nodes."""
     from canvas.cluster.ray_cluster import RayCluster
@@ -300,6 +301,7 @@ def test_200_tasks_on_four_nodes_of_which_some_are_killed(four, monkeypatch):
     assert any("is lost" in line for line in lines)
 
 
+@pytest.mark.nightly
 def test_a_search_on_ray_times_where_the_label_is(four, nets, capsys):
     words = ["search", "--model", "nets_of_test:coloured", "--data", "synthetic",
              "--images", "300", "--trials", "1", "--epochs", "1", "--policy", "spatial",
@@ -325,6 +327,7 @@ def test_the_example_of_the_page_runs(four, nets):
     assert "trainings at a time" in done.stderr and done.stdout
 
 
+@pytest.mark.nightly
 def test_a_lag_follows_the_workers_of_a_cluster(nets, threads, monkeypatch):
     """A study keeps it, also where it goes on without the cluster."""
     monkeypatch.setattr(Threads, "nodes", lambda self: [node("1", 9)])

@@ -421,6 +421,7 @@ def test_a_network_that_never_fits_has_failed(tmp_path, accelerators):
         canvas.search(out=tmp_path / "out", device="fake", workers=2, **SHORT)
 
 
+@pytest.mark.nightly
 def test_a_device_that_disappears_and_a_search_that_goes_on_elsewhere(
     tmp_path, accelerators, on_the_cpu
 ):
@@ -519,6 +520,7 @@ def small_resnet():
     return models.resnet8(channels=1, classes=2, image_size=8, width=4)
 
 
+@pytest.mark.nightly
 def test_a_device_that_fails_in_the_code_of_a_user_is_no_failed_candidate(tmp_path, accelerators):
     accelerators.say(need=2000)
     with pytest.raises(CanvasError, match="out_of_memory: alone on fake:0"):

@@ -195,9 +195,17 @@ def test_python_runs(page: Path, body: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+LONG_WALKS = ("own-network.md",)  # two minutes of trainings
+
+
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if WALK in page.read_text()], ids=lambda p: p.name
+    "page",
+    [
+        pytest.param(page, id=page.name, marks=[pytest.mark.nightly] * (page.name in LONG_WALKS))
+        for page in PAGES
+        if WALK in page.read_text()
+    ],
 )
 def test_walk(page: Path, tmp_path: Path) -> None:
     for kind, path, body in FENCE.findall(page.read_text()):

@@ -148,6 +148,7 @@ def test_the_log_of_another_study_is_refused(searched, tmp_path, capsys, fresh):
 # ---- fits and long trainings --------------------------------------------------------------------
 
 
+@pytest.mark.nightly
 def test_the_log_of_a_fit(tmp_path, monkeypatch, capsys):
     """Epochs of the teacher, too; the lines at the end are commands that work."""
     monkeypatch.chdir(tmp_path)

@@ -160,6 +160,7 @@ def test_a_killed_fit_goes_on_with_every_row(network, data, tmp_path, whole, sta
         assert stage != "final" or all(after[row.id] == row.weights for row in before[2])
 
 
+@pytest.mark.nightly
 def test_a_fit_of_another_sampler_draws_no_more(network, data, tmp_path, whole):
     """With all kernels screened it goes on to the same end; else it says that it cannot."""
     asked, expected = whole

@@ -190,9 +190,14 @@ out y
     "damage",
     [
         lambda path, size: os.truncate(path, size // 2),
-        lambda path, size: os.truncate(path, 100),
-        lambda path, size: path.write_bytes(b"?" * size),
-        lambda path, size: path.write_bytes(path.read_bytes()[:64] + bytes(size - 64)),
+        *(
+            pytest.param(damage, marks=pytest.mark.nightly)
+            for damage in (
+                lambda path, size: os.truncate(path, 100),
+                lambda path, size: path.write_bytes(b"?" * size),
+                lambda path, size: path.write_bytes(path.read_bytes()[:64] + bytes(size - 64)),
+            )
+        ),
     ],
 )
 def test_a_damaged_library_is_compiled_anew(monkeypatch, tmp_path, damage):

@@ -308,6 +308,7 @@ def test_kill_9_and_ctrl_c_lose_nothing_and_the_end_is_the_same(undisturbed, tmp
     assert {name: attempts(tmp_path)[name] for name in kept} == {n: before[n] for n in kept}
 
 
+@pytest.mark.nightly
 def test_a_sweep_gives_every_budget_its_turn(tmp_path):
     question = {**QUESTION, "epochs": 1, "budget": "params=0.9x", "budget_sweep": "0.5x,0.2x"}
     question |= {"prune": "none", "pretests": "no", "workers": 1}

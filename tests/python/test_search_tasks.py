@@ -201,6 +201,7 @@ def test_torch_is_as_it_was_after_a_search_in_this_process(own, tmp_path):
     assert len(state) == len(torch.get_rng_state())
 
 
+@pytest.mark.nightly
 def test_images_in_memory_serve_other_tasks_of_children(own, tmp_path):
     """An own metric of a classification, on data by name."""
     (tmp_path / "topfive.py").write_text(
@@ -267,7 +268,11 @@ def test_a_fit_takes_its_data_by_name(own, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "form", [pytest.param("named", marks=pytest.mark.nightly), "by place", "no image"]
+    "form",
+    [
+        *(pytest.param(form, marks=pytest.mark.nightly) for form in ("named", "by place")),
+        "no image",
+    ],
 )
 def test_networks_of_several_inputs(own, tmp_path, form):
     """Two inputs of other types, trained and timed in children, in every engine."""

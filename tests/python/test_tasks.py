@@ -155,7 +155,13 @@ def whole(dataset):
 ASKED = {"budget": "macs=0.6x", "epochs": 1, "longer": 1, "draws": 2, "workers": 2}
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "segmentation",
+        *(pytest.param(n, marks=pytest.mark.nightly) for n in NETWORKS if n != "segmentation"),
+    ],
+)
 def test_a_fit_of_each_task(name, tmp_path):
     task, data = BUILT_IN[name], splits(name)
     torch.manual_seed(0)
@@ -753,6 +759,7 @@ def test_a_worker_of_a_loader_that_dies_is_one_message(short_names):
     assert "worker" in str(e.value) and "\n" not in str(e.value)
 
 
+@pytest.mark.nightly
 def test_one_operator_in_two_words_is_one_network():
     """With one layer and few draws, two mixes may have isomorphic packs."""
     body = Body(pooled(1))
