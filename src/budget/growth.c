@@ -17,7 +17,7 @@
 /* A pair, the value that it would be given, and the share of its dearest budget that this takes:
  * delta/budget. */
 struct step {
-  int target, variable;
+  int target, variable, slot; /* slot: the number of the pair */
   int64_t to;
   int64_t delta, budget;
   struct spending then; /* of the target after the step; valid while its version is `version` */
@@ -26,9 +26,8 @@ struct step {
 
 struct growth {
   struct problem *p;
-  struct spending *now; /* of each target */
-  int *version;         /* of each target: how many steps it took */
-  struct spending total;
+  int *version;              /* of each target: how many steps it took */
+  struct node_use *next;     /* of each pair, the nodes after its step */
   uint64_t nodes[VARIABLES]; /* those whose use depends on the variable */
   int level;                 /* filling: 2^level units are added */
   VEC(struct step);          /* the pairs that still fit */
@@ -36,55 +35,23 @@ struct growth {
 
 _Static_assert(KERNEL_NODES_MAX <= 64, "a set of nodes is one uint64_t");
 
-/* What some of the nodes spend; false where one of them is over a limit. */
-static bool spending_of(const struct problem *p, const struct binding *b, uint64_t nodes,
-                        struct spending *out) {
-  const int64_t limit = p->elements_limit;
-  *out = (struct spending){{0}};
-  for (int s = SIZE_X0; s < SIZES; s++)
-    if (b->sizes.value[s] > SIZE_LIMIT) return false;
-  for (int i = 0; i < p->kernel->count; i++) {
-    struct node_use use;
-    if (!(nodes >> i & 1)) continue;
-    if (!node_measure(p->kernel, b, i, &use) || use.written > limit || use.owned > limit)
-      return false;
-    if (__builtin_add_overflow(out->of[BUDGET_MACS], use.macs, &out->of[BUDGET_MACS])) return false;
-    out->of[BUDGET_PARAMS] += use.owned;
-  }
-  return true;
-}
-
-bool problem_spending(const struct problem *p, const struct binding *b, struct spending *out) {
-  struct cost projection = projection_cost(b);
-  if (!spending_of(p, b, ~UINT64_C(0), out)) return false;
-  out->of[BUDGET_PARAMS] += projection.params;
-  return !__builtin_add_overflow(out->of[BUDGET_MACS], projection.macs, &out->of[BUDGET_MACS]);
-}
-
-bool problem_total(const struct problem *p, struct spending *out) {
-  *out = (struct spending){{0}};
-  for (int i = 0; i < p->count; i++) {
-    struct spending s;
-    if (!problem_spending(p, &p->bindings[i], &s)) return false;
-    for (int kind = 0; kind < BUDGET_KINDS; kind++)
-      if (__builtin_add_overflow(out->of[kind], s.of[kind], &out->of[kind])) return false;
-  }
-  return true;
-}
-
-/* s->then: what the target would spend after the step; false where a limit forbids it. Only
- * nodes that hold x_j, or read a tensor that does, change. */
+/* s->then: what the target would spend after the step, and in g->next its nodes; false where a limit
+ * forbids it. Only nodes that hold x_j, or read a tensor that does, change. */
 static bool measure(const struct growth *g, struct step *s) {
-  struct binding b = g->p->bindings[s->target];
-  uint64_t nodes = g->nodes[s->variable];
-  struct spending before, after;
-  spending_of(g->p, &b, nodes, &before);
+  const struct problem *p = g->p;
+  struct binding b = p->bindings[s->target];
+  const struct node_use *uses = p->uses + s->target * p->kernel->count;
+  struct node_use *next = g->next + s->slot * p->kernel->count;
   b.sizes.value[SIZE_X0 + s->variable] = s->to;
-  if (!spending_of(g->p, &b, nodes, &after)) return false;
-  for (int kind = 0; kind < BUDGET_KINDS; kind++) {
-    int64_t rest = g->now[s->target].of[kind] - before.of[kind];
-    if (__builtin_add_overflow(rest, after.of[kind], &s->then.of[kind])) return false;
+  s->then = p->now[s->target];
+  for (int i = 0; i < p->kernel->count; i++) {
+    if (!(g->nodes[s->variable] >> i & 1)) continue;
+    if (!problem_use(p, &b, i, &next[i])) return false;
+    s->then.of[BUDGET_MACS] -= uses[i].macs;
+    s->then.of[BUDGET_PARAMS] -= uses[i].owned;
   }
+  for (int i = 0; i < p->kernel->count; i++)
+    if (g->nodes[s->variable] >> i & 1 && !spending_add(&s->then, &next[i])) return false;
   s->version = g->version[s->target];
   return true;
 }
@@ -93,7 +60,7 @@ static bool measure(const struct growth *g, struct step *s) {
 static bool within(const struct growth *g, int i, const struct spending *then,
                    struct spending *total) {
   for (int kind = 0; kind < BUDGET_KINDS; kind++) {
-    int64_t rest = g->total.of[kind] - g->now[i].of[kind];
+    int64_t rest = g->p->total.of[kind] - g->p->now[i].of[kind];
     if (then->of[kind] > g->p->most[kind] - rest) return false;
     total->of[kind] = rest + then->of[kind];
   }
@@ -107,7 +74,7 @@ static bool price(struct growth *g, struct step *s) {
   s->delta = 0;
   s->budget = 1;
   for (int kind = 0; kind < BUDGET_KINDS; kind++) {
-    int64_t most = g->p->most[kind], delta = s->then.of[kind] - g->now[s->target].of[kind];
+    int64_t most = g->p->most[kind], delta = s->then.of[kind] - g->p->now[s->target].of[kind];
     if (most == INT64_MAX || (__int128)delta * s->budget <= (__int128)s->delta * most) continue;
     s->delta = delta;
     s->budget = most;
@@ -125,13 +92,17 @@ static int by_price(const void *left, const void *right) {
 
 /* Takes the step if it fits now. */
 static bool take(struct growth *g, struct step *s) {
+  struct problem *p = g->p;
   struct spending total;
   if (s->version != g->version[s->target] && !measure(g, s)) return false;
   if (!within(g, s->target, &s->then, &total)) return false;
-  g->p->bindings[s->target].sizes.value[SIZE_X0 + s->variable] = s->to;
+  p->bindings[s->target].sizes.value[SIZE_X0 + s->variable] = s->to;
   g->version[s->target]++;
-  g->now[s->target] = s->then;
-  g->total = total;
+  p->now[s->target] = s->then;
+  p->total = total;
+  for (int i = 0; i < p->kernel->count; i++)
+    if (g->nodes[s->variable] >> i & 1)
+      p->uses[s->target * p->kernel->count + i] = g->next[s->slot * p->kernel->count + i];
   return true;
 }
 
@@ -176,10 +147,12 @@ static bool price_filling(struct growth *g, struct step *s) {
 }
 
 static void list_pairs(struct growth *g) {
+  int slot = 0;
   g->count = 0;
   for (int i = 0; i < g->p->count; i++)
     for (int x = 0; x < VARIABLES; x++)
-      if (g->p->variables >> x & 1) VEC_PUSH(g, ((struct step){.target = i, .variable = x}));
+      if (g->p->variables >> x & 1)
+        VEC_PUSH(g, ((struct step){.target = i, .variable = x, .slot = slot++}));
 }
 
 /* One round over the listed pairs; how many steps were taken, which stay listed. */
@@ -192,20 +165,18 @@ static int take_round(struct growth *g, bool (*propose)(struct growth *, struct 
 
 static void set_up(struct growth *g, struct problem *p) {
   *g = (struct growth){.p = p};
-  g->now = mem_alloc((size_t)p->count * sizeof *g->now);
   g->version = mem_alloc((size_t)p->count * sizeof *g->version);
   for (int x = 0; x < VARIABLES; x++)
-    for (int i = 0; i < p->kernel->count; i++)
+    for (int i = 0; p->variables >> x & 1 && i < p->kernel->count; i++)
       if (depends(p->kernel, &p->kernel->nodes[i], (enum size)(SIZE_X0 + x)))
         g->nodes[x] |= UINT64_C(1) << i;
-  for (int i = 0; i < p->count; i++) problem_spending(p, &p->bindings[i], &g->now[i]);
-  problem_total(p, &g->total);
   list_pairs(g);
+  g->next = mem_alloc((size_t)(g->count * p->kernel->count + 1) * sizeof *g->next);
 }
 
 static void tear_down(struct growth *g) {
-  mem_free(g->now);
   mem_free(g->version);
+  mem_free(g->next);
   mem_free(g->data);
 }
 

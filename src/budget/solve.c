@@ -134,6 +134,8 @@ static void set_up(struct problem *p, const struct kernel *k, const struct targe
   p->elements_limit = options->elements_limit ? options->elements_limit : ELEMENTS_LIMIT_DEFAULT;
   p->bindings = mem_alloc((size_t)p->count * sizeof *p->bindings);
   p->unit = mem_alloc((size_t)p->count * sizeof *p->unit);
+  p->now = mem_alloc((size_t)p->count * sizeof *p->now);
+  p->uses = mem_alloc((size_t)(p->count * k->count) * sizeof *p->uses);
   for (int i = 0; i < p->count; i++) {
     struct binding *b = &p->bindings[i];
     b->target = targets->data[i];
@@ -146,20 +148,19 @@ static void set_up(struct problem *p, const struct kernel *k, const struct targe
 /* A kernel that cannot be bound to a target is no solution, not bad input. */
 static canvas_status check_bindings(canvas_context *ctx, const struct problem *p, bool exempt) {
   for (int i = 0; i < p->count; i++)
-    if (binding_check(ctx, p->kernel, &p->bindings[i], p->elements_limit, exempt) != CANVAS_OK)
+    if (problem_like(p, i) == i &&
+        binding_check(ctx, p->kernel, &p->bindings[i], p->elements_limit, exempt) != CANVAS_OK)
       return CANVAS_NONE;
   return CANVAS_OK;
 }
 
 /* Whether the sizes so far, where growth begins, are legal and within the budget. */
-static canvas_status check_base(canvas_context *ctx, const struct problem *p,
-                                const struct budget *budget, const struct solve_options *options,
-                                struct solve_trace *t) {
-  struct spending total;
+static canvas_status check_base(canvas_context *ctx, struct problem *p, const struct budget *budget,
+                                const struct solve_options *options, struct solve_trace *t) {
   TRY(check_bindings(ctx, p, options->exempt));
-  if (!problem_total(p, &total))
+  if (!problem_measure(p))
     return fail(ctx, CANVAS_NONE, "the cost of the smallest sizes passes 2^62");
-  memcpy(t->base, total.of, sizeof t->base);
+  memcpy(t->base, p->total.of, sizeof t->base);
   return check_most(ctx, p->separate || options->paper, budget, p, t);
 }
 
@@ -174,22 +175,17 @@ static canvas_status find_base(canvas_context *ctx, struct problem *p, const str
   return check_base(ctx, p, budget, options, t);
 }
 
-static void note_used(const struct problem *p, struct solve_trace *t) {
-  struct spending total;
-  problem_total(p, &total);
-  memcpy(t->used, total.of, sizeof t->used);
-}
-
 static canvas_status find_sizes(canvas_context *ctx, struct problem *p, const struct budget *budget,
                                 const struct solve_options *options, struct solve_trace *t) {
   TRY(find_base(ctx, p, budget, options, t));
   problem_grow(p, t);
   if (!options->paper) problem_fill(p, t);
-  note_used(p, t);
+  memcpy(t->used, p->total.of, sizeof t->used);
   canvas_status status = check_least(ctx, true, budget, p, t);
   if (status == CANVAS_OK || options->paper) return status;
   enum exchange answer = problem_exchange(p);
-  note_used(p, t);
+  problem_measure(p);
+  memcpy(t->used, p->total.of, sizeof t->used);
   return check_least(ctx, answer == EXCHANGE_NONE, budget, p, t);
 }
 
@@ -220,5 +216,7 @@ canvas_status budget_solve(canvas_context *ctx, const struct kernel *k,
   if (status == CANVAS_OK) status = make_pack(ctx, &p, out);
   mem_free(p.bindings);
   mem_free(p.unit);
+  mem_free(p.now);
+  mem_free(p.uses);
   return status;
 }

@@ -9,6 +9,11 @@
 
 #include "budget/budget.h"
 
+/* Macs and params of one binding, copies included. */
+struct spending {
+  int64_t of[BUDGET_KINDS];
+};
+
 struct problem {
   const struct kernel *kernel;
   unsigned variables;       /* a bit per x of the kernel */
@@ -18,12 +23,20 @@ struct problem {
   bool separate;            /* no other values are: no dim with a denominator joins two variables */
   int64_t elements_limit;
   int64_t least[BUDGET_KINDS], most[BUDGET_KINDS]; /* 0, INT64_MAX: none */
+  /* What the sizes in `bindings` spend, since problem_measure: */
+  struct node_use *uses; /* of each target, its nodes */
+  struct spending *now;  /* of each target */
+  struct spending total;
 };
 
-/* Macs and params of one binding, copies included. */
-struct spending {
-  int64_t of[BUDGET_KINDS];
-};
+/* -- spending.c -- */
+/* The first target before target i that has the same layer and sizes; i if there is none. */
+int problem_like(const struct problem *p, int i);
+/* Fills uses, now and total; false as problem_total. */
+bool problem_measure(struct problem *p);
+/* Of one node; false past 2^62, where a dim is not whole, or where it is over a limit. */
+bool problem_use(const struct problem *p, const struct binding *b, int node, struct node_use *out);
+bool spending_add(struct spending *sum, const struct node_use *use);
 /* False past 2^62, where a dim is not whole, or where a size or tensor is over its limit. */
 bool problem_spending(const struct problem *p, const struct binding *b, struct spending *out);
 bool problem_total(const struct problem *p, struct spending *out);
@@ -38,7 +51,8 @@ canvas_status problem_scale(canvas_context *ctx, struct problem *p);
 void problem_unscale(struct problem *p); /* back to the units */
 
 /* -- growth.c -- */
-/* Doubles the x_ij while the budgets and limits allow it. The sizes so far must fit. */
+/* Doubles the x_ij while the budgets and limits allow it. The sizes so far must fit, and be measured
+ * (problem_measure), as they are afterwards. */
 void problem_grow(struct problem *p, struct solve_trace *trace);
 /* Adds units to the x_ij until no single one fits any more. */
 void problem_fill(struct problem *p, struct solve_trace *trace);

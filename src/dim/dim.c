@@ -77,6 +77,25 @@ static uint64_t powers_at(const struct dim *d, int from) {
   return word;
 }
 
+/* How far the byte of power `from` + at is shifted in the word of powers_at. */
+static int shift_of(int at) {
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+  return 8 * at;
+#else
+  return 8 * (WORD - 1 - at);
+#endif
+}
+
+/* The place of a byte that is not 0, in a word that has one. */
+static int place_of(uint64_t word) {
+  int bit = __builtin_ctzll(word);
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+  return bit / 8;
+#else
+  return WORD - 1 - bit / 8;
+#endif
+}
+
 int dim_variable(const struct dim *d, bool *several) {
   int found = VARIABLES, count = 0;
   bool none = !d->power[SIZE_X0];
@@ -139,8 +158,11 @@ bool dim_ratio(const struct dim *d, const struct sizes *sizes, int64_t *num, int
   int64_t n = d->num, m = d->den;
   if (!n) return false;
   for (int from = 0; from < DIM_POWERS; from += WORD)
-    for (int s = from; s < from + WORD && powers_at(d, from); s++)
-      if (d->power[s] && !to_power(&n, &m, d->power[s], sizes->value[s])) return false;
+    for (uint64_t word = powers_at(d, from); word;) {
+      int at = place_of(word), s = from + at;
+      if (!to_power(&n, &m, d->power[s], sizes->value[s])) return false;
+      word &= ~(UINT64_C(0xff) << shift_of(at));
+    }
   int64_t common = m == 1 ? 1 : gcd64(n, m);
   *num = n / common;
   *den = m / common;
