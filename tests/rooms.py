@@ -17,7 +17,8 @@ PACKAGE = "python/canvas/"
 # packages; FACES of them are what users import, and may name everything.
 PACKAGES: dict[str, str] = {
     "base": "",
-    "nn": "base",
+    "study": "base",
+    "nn": "study base",
     "te": "nn base",
     "autotvm": "te nn base",
     "autoscheduler": "te base",
@@ -29,7 +30,6 @@ PACKAGES: dict[str, str] = {
     "training": "tasks data devices base",
     "workers": "training tasks data devices inference nn base",
     "cluster": "workers data devices base",
-    "study": "base",
     "reporting": "study base",
     "fitting": "cluster reporting study workers training tasks data devices inference nn base",
     "runner": "cluster reporting study workers training tasks data devices inference nn base",

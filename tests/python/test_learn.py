@@ -18,12 +18,12 @@ from canvas.cli import cmd_fit, main
 from canvas.cli.cmd_search import parser
 from canvas.fit_options import read_fit_options
 from canvas.fitting import fit_run, item_table, menu, screen
-from canvas.learn import MOST, kernels_of
 from canvas.nn.placeholder import draw_pack
 from canvas.options import read_options
 from canvas.reporting.commands import command_text
 from canvas.stored_options import COMMAND, FIT
 from canvas.study import ScreenedKernel, Study
+from canvas.study.learn import MOST, kernels_of
 
 TARGET = "64,56,56"
 

@@ -6,8 +6,8 @@ import argparse
 
 from ..errors import CanvasError
 from ..fit_options import FIT_BY_NAME, FIT_OPTIONS, read_fit_options
-from ..learn import kernels_of
 from ..reporting.displays import WAYS, wanted_way
+from ..study.learn import kernels_of
 from ..text import printable
 from .command import (
     Parser,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from ..learn import kernels_of
 from ..options import OPTIONS, read_options
 from ..reporting.displays import WAYS, wanted_way
+from ..study.learn import kernels_of
 from ..text import printable
 from .command import (
     Parser,

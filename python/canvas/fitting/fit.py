@@ -33,7 +33,6 @@ from ..devices import text_of
 from ..errors import CanvasError
 from ..fit_options import draws_of, read_fit_options
 from ..layer_choice import LayerChoice
-from ..learn import Learn, kernels_of
 from ..nn.behaviour import record, record_answers
 from ..nn.convert import copied
 from ..nn.layer_target import targets_text
@@ -48,6 +47,7 @@ from ..reporting.report import Report, write_report
 from ..stored_options import COMMAND, FIT
 from ..study import Candidate as Network
 from ..study import Study, writing
+from ..study.learn import Learn, kernels_of
 from ..tasks import Task, load_task
 from ..tasks.check_task import check_task, some_inputs
 from ..tasks.classification import CLASSIFICATION, UNLABELLED

@@ -27,8 +27,8 @@ from torch import Tensor, nn
 from .. import _core
 from ..arguments import SWITCH, TEXT, WHOLE, checked, did_you_mean, shown
 from ..errors import CanvasError, NoSolution, one_line
-from ..learn import Learn, kernels_of
 from ..options import latency_limit, without_latency
+from ..study.learn import Learn, kernels_of
 from .layer_target import Target, plain_name, targets_text
 from .layer_time import share_of_time
 from .layer_view import View

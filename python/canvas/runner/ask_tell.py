@@ -27,7 +27,6 @@ from ..arguments import FUNCTION, PATH, SWITCH, TEXT, WHOLE, checked, shown
 from ..errors import CanvasError
 from ..imports import stored_name
 from ..layer_choice import LayerChoice
-from ..learn import kernels_of
 from ..metric import Metric
 from ..nn.network import Recipe, build_network, cost_on, form_of, plan_network
 from ..options import read_options
@@ -35,6 +34,7 @@ from ..reporting.progress import Display, Say, say_to_stderr
 from ..reporting.report import Report, write_report
 from ..study import WHOLE as LAST_RUNG
 from ..study import Candidate, Study, writing
+from ..study.learn import kernels_of
 from ..tasks.evaluate import as_number
 from ..tasks.task import Task
 from ..workers.in_process import InProcess

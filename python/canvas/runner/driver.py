@@ -27,7 +27,6 @@ from ..data import SPLITS, Data, keep_beside, stored
 from ..devices import Device, check_amp, resolve, text_of
 from ..errors import CanvasError, NoSolution
 from ..imports import stored_name
-from ..learn import kernels_of
 from ..nn.controls import IDENTITY
 from ..nn.network import plan_network
 from ..options import BY_NAME, LOCAL, budgets, latency_limit, read_option, read_options
@@ -37,6 +36,7 @@ from ..reporting.epoch_log import open_log
 from ..reporting.progress import Say, say_to_stderr
 from ..reporting.report import Report, write_report
 from ..study import CLASSIFICATION, TRIED, Study, writing
+from ..study.learn import kernels_of
 from ..tasks import Task
 from ..workers.in_process import InProcess
 from ..workers.on_devices import OnDevices

@@ -6,18 +6,26 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from . import _testing
-from .arguments import shown
-from .errors import CanvasError
-from .nn.pack import LAYER, KernelPack
-from .stored_options import FIT, command_of
-from .study import Study
+from .. import _core, _testing
+from ..arguments import shown
+from ..errors import CanvasError
+from ..stored_options import FIT, command_of
+from .records import Study
 
 PART, MOST = 4, 64  # of a study's kernels the best quarter, at most so many
+LAYER = re.compile(r"^bind \S+ Cin=", re.M)  # a line of a pack's text
 
-Learn = str | os.PathLike[str] | KernelPack
+
+class Pack(Protocol):
+    """A canvas.KernelPack."""
+
+    @property
+    def kernel(self) -> str: ...
+
+
+Learn = str | os.PathLike[str] | Pack
 
 
 def kernels_of(learn: Learn | Sequence[Learn] | None) -> list[str]:
@@ -34,8 +42,9 @@ def kernels_of(learn: Learn | Sequence[Learn] | None) -> list[str]:
 
 
 def _text_of(one: Any) -> str:
-    if isinstance(one, KernelPack):
-        return one.kernel
+    kernel = getattr(one, "kernel", None)
+    if isinstance(kernel, str):
+        return kernel
     if not isinstance(one, (str, os.PathLike)) or not one:
         raise CanvasError(
             f"learn takes files, studies, packs and texts of kernels, not {shown(one)}"
@@ -49,9 +58,9 @@ def _text_of(one: Any) -> str:
 
 def _kernels_in(name: str, text: str) -> str:
     """The kernels of a text, which is theirs or that of a pack."""
-    if LAYER["bind"].search(text):
+    if LAYER.search(text):
         try:
-            return KernelPack(text).kernel
+            return _core.print_kernels(text)
         except CanvasError as error:
             raise CanvasError(f"learn: {name}: {error}") from None
     _check(name, text)
