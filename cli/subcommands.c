@@ -50,7 +50,7 @@ void print_command(const struct command *c) {
   for (int i = 0; i < OPTIONS_MAX && c->options[i].flag; i++) {
     const struct option *o = &c->options[i];
     int width = printf("  %s%s%s", o->flag, o->metavar ? " " : "", o->metavar ? o->metavar : "");
-    printf("%*s%s\n", width < 30 ? 30 - width : 2, "", o->help);
+    printf("%*s%s\n", width < 29 ? 30 - width : 2, "", o->help);
   }
   print_example(c->example);
 }

@@ -444,7 +444,7 @@ OPTIONS = (
         "kernels that --draws learned learns from, beside known ones: a file of them, a pack or "
         "the folder of a study, of which the best quarter counts; may be given several times",
         repeated=True,
-        file="learned.txt",
+        file="learned.kernels",
     ),
     Option(
         "policy",

@@ -128,6 +128,7 @@ bool known_application(const struct sampler *s, const struct kernel *known, int 
 static bool is_drawable(const struct sampler *s, const struct kernel *known) {
   uint64_t ends = UINT64_C(1) << PRIMITIVE_INPUT | UINT64_C(1) << PRIMITIVE_OUTPUT;
   if (kernel_uses(known, SIZE_S) || kernel_kinds(known) & ~(s->drawable | ends)) return false;
+  if (!kernel_primitives(known)) return false; /* what it had was without effect */
   for (int i = 1; i < known->count - 1; i++) {
     struct candidate c = {.op = known->nodes[i].op, .attrs = known->nodes[i].attrs};
     if (sampler_space_of(&c) > s->options.space) return false;

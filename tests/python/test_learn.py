@@ -80,10 +80,12 @@ def test_kernels_of_ones_own_are_learned_from(tmp_path: Path) -> None:
             "learned",
             "learn takes files, studies, packs and texts of",
         ),
-        ("a\0b", "learned", "learn: 'a\\x00b' is no text of kernels"),
+        ("a\0b", "learned", "learn: 'a\\x00b' is no name of a file"),
         ("kernel 5\n", "learned", "learn: a text: line 1, column 8: expected the kernel's name"),
         (OWN[:-6], "learned", "learn: a text: line 8, column 1: expected a node"),
         (OWN.replace("sin", "sine"), "learned", "line 6, column 5: unknown primitive 'sine'"),
+        ("a" * 5000, "learned", "a...' cannot be read: File name too long"),
+        ("/dev/zero", "learned", "learn: '/dev/zero' is over the limit of 16 MiB"),
         (OWN, "rules", "learn= has no effect on these draws: give draws=learned"),
         ([OWN] * 1025, "learned", "learn: all together: line 9217, column 1: there are more than"),
     ],
@@ -104,6 +106,21 @@ def test_files_of_kernels_and_of_packs(tmp_path: Path, write: Callable[[str], st
     file.write_text(pack.text.replace("bind t0", "bind"))
     with pytest.raises(canvas.CanvasError, match=f"learn: {re.escape(str(file))}: line 9"):
         kernels_of(file)
+
+
+def test_a_file_that_is_not_utf_8(tmp_path: Path) -> None:
+    file = tmp_path / "latin-1.txt"
+    file.write_bytes(b"# na\xefve\n" + OWN.encode())
+    with pytest.raises(canvas.CanvasError, match=r"learn: '.*latin-1.txt' is not UTF-8 text"):
+        kernels_of(file)
+
+
+@pytest.mark.parametrize("nodes", ["out a", "b = neg a; c = neg b; out c", "b = relu a; out b"])
+def test_kernels_of_few_primitives_are_learned_from(nodes: str) -> None:
+    kernel = "\n".join(["canvas 1", "kernel few", "a = input", *nodes.split("; "), ""])
+    for index in range(40):
+        for how in ("learned,known=1", "learned"):
+            _core.draw(TARGET, 1, index, f"draws={how}\nlearn=\n{kernel}")
 
 
 # ---- studies ------------------------------------------------------------------------------------
@@ -172,13 +189,19 @@ def asked_kernels(folder: Path, count: int, **given: Any) -> list[str]:
 
 
 def test_a_search_learns_and_goes_on_with_what_it_learned_from(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    tmp_path /= "link"
     first = asked_kernels(tmp_path, 4, **SINES)
     assert sum("= sin " in kernel for kernel in first) >= 3
-    file = tmp_path / "learned.txt"
+    file = tmp_path / "learned.kernels"
     with Study.read(tmp_path) as study:
         words = shlex.split(command_text(study.options(), tmp_path))
     assert words[words.index("--learn") + 1] == str(file)
-    with pytest.raises(canvas.CanvasError, match=r"now --learn default instead of \(a text of "):
+    with pytest.raises(
+        canvas.CanvasError,
+        match=r"now --learn default instead of \(.*: give --learn '.*/learned.kernels', choose",
+    ):
         asked_kernels(tmp_path, 1, draws=SINES["draws"])
     more = asked_kernels(tmp_path, 4, **SINES)
     assert len(more) == 8 and more[:4] == first
@@ -199,7 +222,7 @@ def test_a_fit_learns(network: Any, data: Any, tmp_path: Path, monkeypatch: Any)
     with Study.read(tmp_path) as study:
         kernels = [row.kernel for row in study.screened()]
     assert len(kernels) == 6 and sum("= sin " in kernel for kernel in kernels) >= 3
-    canvas.fit(network, data, learn=tmp_path / "learned.txt", **asked)  # the same
+    canvas.fit(network, data, learn=tmp_path / "learned.kernels", **asked)  # the same
     with pytest.raises(canvas.CanvasError, match=r"now --learn \(a text of 9 lines, "):
         canvas.fit(network, data, learn=OWN, **asked)
     canvas.fit(network, data, learn=tmp_path, **{**asked, "out": tmp_path / "next", "draws": 1})

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,6 +16,7 @@ from ..stored_options import FIT, command_of
 from .records import Study
 
 PART, MOST = 4, 64  # of a study's kernels the best quarter, at most so many
+TEXT_LIMIT = 16 << 20  # bytes, as in the core
 LAYER = re.compile(r"^bind \S+ Cin=", re.M)  # a line of a pack's text
 
 
@@ -51,9 +53,10 @@ def _text_of(one: Any) -> str:
         )
     if isinstance(one, str) and "\n" in one:
         return _kernels_in("a text", one)
-    if Path(one).is_dir():
-        return _kernels_of_study(Path(one))
-    return _kernels_in(str(one), _read(Path(one)))
+    with _naming(one):
+        is_study = Path(one).is_dir()
+        text = "" if is_study else _read(Path(one))
+    return _kernels_of_study(Path(one)) if is_study else _kernels_in(str(one), text)
 
 
 def _kernels_in(name: str, text: str) -> str:
@@ -75,24 +78,42 @@ def _check(name: str, text: str) -> None:
         raise CanvasError(f"learn: {name}: {why}") from None
 
 
-def _read(file: Path) -> str:
+@contextmanager
+def _naming(path: str | os.PathLike[str]) -> Iterator[None]:
+    """One message where a file cannot be read."""
     try:
-        return file.read_text(encoding="utf-8-sig")
+        yield
+    except CanvasError:
+        raise
     except OSError as error:
-        raise CanvasError(f"learn: '{file}' cannot be read: {error.strerror}") from None
-    except ValueError:  # no UTF-8, or no name of a file
-        raise CanvasError(f"learn: {str(file)!r} is no text of kernels") from None
+        name = str(path) if len(str(path)) <= 256 else f"{str(path)[:253]}..."
+        raise CanvasError(f"learn: {name!r} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise CanvasError(f"learn: {str(path)!r} is not UTF-8 text") from None
+    except ValueError:
+        raise CanvasError(f"learn: {str(path)!r} is no name of a file") from None
+
+
+def _read(file: Path) -> str:
+    with file.open("rb") as stream:
+        read = stream.read(TEXT_LIMIT + 1)
+    if len(read) > TEXT_LIMIT:
+        raise CanvasError(f"learn: '{file}' is over the limit of {TEXT_LIMIT >> 20} MiB")
+    return read.decode("utf-8-sig").replace("\r\n", "\n")
 
 
 def _kernels_of_study(folder: Path) -> str:
-    """The best quarter of the kernels that a fit has screened or a search has trained."""
+    """The best quarter of the kernels that a fit has screened, or that a search has trained; those
+    that it pruned come last.
+    """
     try:
         with Study.read(folder) as study:
             if command_of(study.options()) == FIT:
                 ranked = sorted(study.screened(), key=lambda row: (row.error, row.number))
                 kernels = [row.kernel for row in ranked]
             else:
-                found = sorted(study.select("find", "done"), key=lambda row: (-row.merit, row.id))
+                found = study.select("find", ("done", "pruned"))
+                found.sort(key=lambda row: (row.status != "done", -row.merit, row.id))
                 kernels = list(dict.fromkeys(row.kernel for row in found))
     except CanvasError as error:
         raise CanvasError(f"learn: {error}") from None

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from ..errors import CanvasError
 from ..files import at_once, remove_files, remove_left
 from ..options import OPTIONS
 
@@ -70,8 +71,13 @@ def write_long_options(folder: Path, options: Mapping[str, Any]) -> None:
     """The texts of options, as files that a command can name; nothing reads them otherwise."""
     for row in OPTIONS:
         if row.file and (texts := options.get(row.name)):
-            with at_once(folder / row.file, through_link=False) as file:
-                file.write("\n".join(texts).encode())
+            try:
+                with at_once(folder / row.file) as file:
+                    file.write("\n".join(texts).encode())
+            except OSError as error:
+                raise CanvasError(
+                    f"'{folder / row.file}' cannot be written: {error.strerror or error}"
+                ) from error
 
 
 def weights_file(folder: Path, digest: str) -> Path:

@@ -15,6 +15,7 @@ from typing import IO, Any
 from .. import _core
 from ..environment import machine, versions
 from ..errors import CanvasError
+from ..options import OPTIONS
 from ..stored_options import other_question
 from .fitted import Fitted
 from .model_record import other_network
@@ -101,9 +102,11 @@ class Study(Fitted):
         if not difference and (how := other_network(row["model_record"], model_record)):
             difference = f"the code of the model has changed, {how}"
         if difference:
+            kept = [row for row in OPTIONS if row.file and difference.startswith(f"{row.flag} ")]
+            own = "".join(f"give {row.flag} '{self.folder / row.file}', " for row in kept)
             raise CanvasError(
                 f"this is another search than the study in '{self.folder}' (now {difference}): "
-                "choose another folder (out), or start over (fresh)"
+                f"{own}choose another folder (out), or start over (fresh)"
             )
         with self._transaction():
             self.database.execute(
