@@ -69,16 +69,38 @@ LONG = (
 )
 
 
-# What takes long, and of which something else tests the parts.
+# Whole searches, fits and builds: what takes long, and of which something else tests the parts.
 SLOW = (
-    "test_walk",
-    "test_a_fit_on_a_cluster_is_that_of_one_machine",
-    "test_wheel",
-    "test_tune_attacks",
-    "test_a_row_comes_out_as_recorded_and_is_timed",
-    "test_kill_9_and_ctrl_c_lose_nothing_and_the_end_is_the_same",
-    "test_pytorch_computes_a_model_of_which_nothing_compiles",
+    "test_a_killed_fit_goes_on_with_every_row",
     "test_a_whole_model_and_torch_compile",
+    "test_accuracy",
+    "test_aten_networks",
+    "test_callbacks",
+    "test_cluster_runs",
+    "test_cmd_train",
+    "test_compile_models",
+    "test_devices",
+    "test_epoch_log",
+    "test_export",
+    "test_faults",
+    "test_file_images",
+    "test_install",
+    "test_kill_9_and_ctrl_c_lose_nothing_and_the_end_is_the_same",
+    "test_native_network",
+    "test_network_finals",
+    "test_network_sanitized",
+    "test_own_loops",
+    "test_python_runs",
+    "test_pytorch_computes_a_model_of_which_nothing_compiles",
+    "test_replay",
+    "test_search_tasks",
+    "test_tasks",
+    "test_tune_attacks",
+    "test_tuned",
+    "test_walk",
+    "test_weights_that_are_gone_or_changed_are_computed_again",
+    "test_wheel",
+    "test_whole_networks_keep_to_a_budget_of_latency",
 )
 
 

@@ -316,6 +316,7 @@ def test_a_search_on_ray_times_where_the_label_is(four, nets, capsys):
     assert options["executor"] == f"ray={four.address}" and options["timing_on"] == "quiet"
 
 
+@pytest.mark.nightly
 def test_the_example_of_the_page_runs(four, nets):
     page = (Path(__file__).parents[2] / "docs" / "cluster.md").read_text()
     (example,) = re.findall(r"^```python\n(.*?)^```", page, re.S | re.M)
