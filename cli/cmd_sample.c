@@ -114,13 +114,15 @@ static bool write_options(struct arguments *a, char *out, size_t size) {
 
 static bool new_sampler(struct arguments *a, struct stream *s, const char *options, size_t length,
                         int64_t seed, const char *learned) {
-  int line = 0, end = 0;
+  static const char head[] = "line ";
   canvas_status status =
       canvas_sampler_new(a->ctx, s->targets, options, length, (uint64_t)seed, &s->sampler);
   const char *why = canvas_context_message(a->ctx);
   if (status == CANVAS_OK) return true;
-  if (sscanf(why, "line %d%n", &line, &end) == 1 && line > LINES)
-    report_error("%s: line %d%s", learned, line - LINES, why + end);
+  char *rest = NULL;
+  long line = strncmp(why, head, sizeof head - 1) ? 0 : strtol(why + sizeof head - 1, &rest, 10);
+  if (line > LINES)
+    report_error("%s: line %ld%s", learned, line - LINES, rest);
   else
     report_error("%s: %s", blamed(why), without_column(why));
   return false;

@@ -20,7 +20,7 @@ enum { FEW_CHANNELS = 4, FEW_GROUPS = 2, C_TRIES = 64, WIDE = 8 };
 enum { SMOOTH = 2, FIRST = 8, PASSES = 256, ENOUGH = 32, OUT_MOST = 10 };
 /* Large kernels get fewer passes, but ENOUGH: so many operations in all. */
 #define OPERATIONS_MAX (1 << 26)
-#define ELEMENTS_MAX (INT64_C(1) << 16) /* of one tensor of the test */
+#define ELEMENTS_MAX   (INT64_C(1) << 16) /* of one tensor of the test */
 
 /* -- where it is tested -- */
 
