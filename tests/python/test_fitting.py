@@ -31,6 +31,7 @@ from canvas.training.layer_data import images_within, record  # noqa: E402
 
 torch.set_num_threads(1)
 
+DRAWN = Operator("k0000", controls.BOTTLENECK, control=False)
 DENSE = Operator(
     "dense",
     "canvas 1\nkernel dense\na = input\nb = unfold a over=H,W k=K\nc = fc b to=C\nout c\n",
@@ -69,6 +70,28 @@ def test_a_time_limit_leaves_out_known_and_drawn_operators_alike() -> None:
     together = known | {"k0000", "k0001", "k0002"}
     later = [{"k0003", "k0004", "k0005"}] * 4 + [{"k0006"}] * 4
     assert names == [together] * 4 + later
+
+
+def test_a_table_is_filled_in_turns_then_the_best_of_each_layer() -> None:
+    """With operators that fit the better, the later they are in the menu."""
+    targets = [Target(name, 16, 16, 8, 8) for name in "ab"]
+    items = [s for o in (*menu.CONTROLS, DRAWN) for t in targets for s in sizes_of(o, t)]
+    loss = {(s.layer, s.name): len(items) - at for at, s in enumerate(items)}
+    asked: dict[int, list[menu.Sized]] = {}
+
+    def outcomes(jobs, steps, until):
+        asked[steps] = list(jobs)
+        for at, sized in enumerate(jobs):
+            yield at, item_table.Outcome(0.5, loss[sized.layer, sized.name], 0.1, "", b"", 0.0)
+
+    way = item_table.Way(1, timed=False)
+    item_table.fill(None, {}, items, way, outcomes_of=outcomes, tell=lambda row, outcome: row)
+    assert asked[item_table.SHORT] == menu.in_turns(items) != items
+    longer = asked[item_table.LONG]
+    assert [sized.layer for sized in longer[:4]] in (["a", "b"] * 2, ["b", "a"] * 2)
+    for layer in "ab":
+        own = [loss[s.layer, s.name] for s in longer if s.layer == layer]
+        assert own == sorted(own) and len(own) > 2
 
 
 def test_a_dense_operator_learns_an_unstrided_layer(teacher, recorded):
